@@ -52,7 +52,9 @@ class Course:
     sandbox: str = ""  # the module that says what kernels import, :mod:`hood.grader.course_sandbox`
     errors: str = ""  # the module whose `line_for` says in a line what an error of the course means
     records: tuple[str, ...] = ()  # folders of data that lessons and checks read
-    deciding: tuple[str, ...] = ()  # patterns of those files in them that verdicts depend on
+    # Packages whose versions decide what code computes, beside Python's: a grade or an executed
+    # lesson of other versions is another one (:mod:`hood.manifest`).
+    versions: tuple[str, ...] = ()
     phases: tuple[Phase, ...] = ()
     palette: Mapping[str, str] = field(default_factory=dict)  # colours of pages, by their role
     lesson_url: str = ""  # the folder with the start page of the course's site

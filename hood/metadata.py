@@ -16,6 +16,8 @@ KEY = "open_the_hood"
 CELLS = "cells"
 # Of an executed lesson: hashes of what its outputs depend on, and of the outputs.
 EXECUTED, OUTPUTS = "executed", "outputs"
+# Of an executed lesson and of a graded notebook: by package, the versions that it was run with.
+VERSIONS = "versions"
 # Of an instructor's notebook: by exercise, a hash of what its answers were last judged with.
 JUDGED = "judged"
 COPY = "copy"  # what a learner's copy was made from

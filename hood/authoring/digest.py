@@ -1,28 +1,44 @@
-"""Digest of everything that a lesson's outputs depend on: its text and the utils it imports."""
+"""What a lesson's outputs rest on: its text, what it imports of the course, the packages."""
 
 from __future__ import annotations
 
-import ast
-import contextlib
 import hashlib
 import json
-from collections.abc import Iterable, Iterator
-from modulefinder import ModuleFinder
+import re
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from nbformat import NotebookNode
 
 from hood.authoring.text import Text
+from hood.course import course
+from hood.manifest import (
+    ABSENT,
+    PYTHON,
+    Modules,
+    code_of,
+    data_of,
+    differing,
+    imported,
+    read_module,
+    versions,
+)
+
+SHOWN = "getsource"  # by this a lesson prints a function with its comments
 
 
 def lesson_digest(text: Text, root: Path, others: Iterable[str] = ()) -> str:
-    """Return 16 hex digits of a hash of all that the outputs depend on, `others` included."""
+    """Return 16 hex digits of a hash of all that the outputs depend on, `others` included.
+
+    The versions of packages are no part of it (:func:`hood.manifest.versions`).
+    """
     digest = hashlib.sha256("\n".join(others).encode())
     for cell in text.cells:
         digest.update(cell.fingerprint.encode())
+    exact = shows_code(text, root)
     for path in used_files(text, root):
         digest.update(path.relative_to(root).as_posix().encode())
-        digest.update(path.read_bytes())
+        digest.update(path.read_bytes() if exact else code_of(path))
     return digest.hexdigest()[:16]
 
 
@@ -32,27 +48,42 @@ def outputs_digest(notebook: NotebookNode) -> str:
     return hashlib.sha256(json.dumps(outputs, sort_keys=True).encode()).hexdigest()[:16]
 
 
+def other_versions(executed: Mapping[str, str], root: Path) -> list[tuple[str, str]]:
+    """Return each package of which a lesson was executed with another version than is here.
+
+    Python is none of them: a course supports several of its series, with the same packages. Nor is
+    a package that can't be installed on every system, such as Triton, where it is not installed.
+    """
+    here = {name: version for name, version in versions(root).items() if version != ABSENT}
+    before = {name: version for name, version in executed.items() if name in here}
+    return differing({**before, PYTHON: here[PYTHON]}, here)
+
+
 def used_files(text: Text, root: Path) -> list[Path]:
-    """Return the modules of utils that the lesson imports, and the data beside them."""
-    finder = ModuleFinder([str(root)])  # so that it follows no other package
-    for number, cell in enumerate(cell for cell in text.cells if cell.kind == "code"):
-        lines = cell.source.split("\n")
-        plain = "\n".join(line for line in lines if not line.lstrip().startswith(("%", "!")))
-        with contextlib.suppress(SyntaxError):
-            code = compile(plain, "cell", "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
-            finder.scan_code(code, finder.add_module(f"cell {number}"))
-    found = [vars(module)["__file__"] for module in finder.modules.values()]
-    files = map(Path, filter(None, found))
-    modules = {path for path in files if path.is_relative_to(root / "utils")}
-    data = {path for folder in {module.parent for module in modules} for path in data_in(folder)}
-    return sorted(modules | data)
+    """Return the modules of the course that the lesson imports, and the data that they read."""
+    modules = _modules(text, root)
+    return sorted({*modules, *data_of(modules, root)})
 
 
-def data_in(folder: Path) -> Iterator[Path]:
-    for path in folder.iterdir():
-        if path.name.startswith(".") or path.name == "__pycache__":
-            continue
-        if path.is_dir() and not any(path.glob("*.py")):
-            yield from data_in(path)
-        elif path.is_file() and path.suffix != ".py":
-            yield path
+def shows_code(text: Text, root: Path) -> bool:
+    """Return whether the outputs may hold code with its comments.
+
+    So they may where a cell reads source code, or names a module that does.
+    """
+    code = "\n".join(cell.source for cell in text.cells if cell.kind == "code")
+    named = set(re.findall(r"\w+", code))
+    return SHOWN in named or any(
+        path.stem in named and SHOWN in path.read_text(encoding="utf-8")
+        for path in _modules(text, root)
+    )
+
+
+def _modules(text: Text, root: Path) -> list[Path]:
+    modules = Modules(dict.fromkeys(course(root).packages, root))
+    names: set[str] = set()
+    for cell in text.cells:
+        if cell.kind == "code":
+            lines = cell.source.split("\n")
+            plain = "\n".join(line for line in lines if not line.lstrip().startswith(("%", "!")))
+            names |= imported(read_module(plain.encode()))
+    return list(modules.reached(names).values())

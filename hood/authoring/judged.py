@@ -20,10 +20,10 @@ from hood.authoring.lint import check_lines
 from hood.authoring.notebook import read, stamp
 from hood.authoring.proof.selftest import Fault, LabCode, prove, stops
 from hood.authoring.text import Problem, Text, at
-from hood.grader.batch.version import deciding
 from hood.judge.catalogue import load_checks, place_of
 from hood.judge.checks.answers_form import line_of
 from hood.judge.checks.exercise import Check
+from hood.manifest import deciding
 from hood.metadata import JUDGED
 from hood.phase_paths import PhasePaths
 

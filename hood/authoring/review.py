@@ -14,14 +14,16 @@ from typing import Any
 import nbformat
 from nbformat import NotebookNode
 
+from hood.authoring.digest import other_versions
 from hood.authoring.execute import output_problems
 from hood.authoring.notebook import read, stamp, to_notebook
 from hood.authoring.release import generate
 from hood.authoring.steps import page_digest, read_texts, same_cells, text_problems
 from hood.authoring.text import Problem, Refused, Text
-from hood.metadata import CELLS, EXECUTED, JUDGED, KEY, OUTPUTS
+from hood.metadata import CELLS, EXECUTED, JUDGED, KEY, OUTPUTS, VERSIONS
 from hood.notebook_file import to_bytes
 from hood.phase_paths import PhasePaths
+from hood.untrusted import mapping
 
 REBUILD = "run `python -m hood build`"
 FEW = 12  # lines of a difference are shown
@@ -91,12 +93,17 @@ def differences(
     yield from output_problems(lesson, found, path.stat().st_size)
     if stamp(found).get(EXECUTED) != page_digest(phase, lesson):
         yield Problem(shown, 0, f"was executed before its text or its utils changed: {REBUILD}")
+    if not (before := mapping(stamp(found).get(VERSIONS))):
+        yield Problem(shown, 0, f"does not say what it was executed with: {REBUILD}")
+    elif other := other_versions(before, phase.root):
+        named = ", ".join(f"{was} (now {now})" for was, now in other)
+        yield Problem(shown, 0, f"was executed with {named}: {REBUILD}")
 
 
 def as_lines(notebook: NotebookNode, with_outputs: bool) -> list[tuple[str, str]]:
     """Return a notebook line by line, with the place: settings, each cell's metadata and source."""
     kernel, course = notebook.metadata.get("kernelspec", {}), stamp(notebook)
-    for key in (CELLS, EXECUTED, JUDGED, OUTPUTS):
+    for key in (CELLS, EXECUTED, JUDGED, OUTPUTS, VERSIONS):
         course.pop(key, None)
     lines = [("metadata", json.dumps({"kernelspec": kernel, KEY: course}, sort_keys=True))]
     for number, cell in enumerate(notebook.cells, start=1):

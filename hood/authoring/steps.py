@@ -16,7 +16,7 @@ from pathlib import Path
 from nbformat import NotebookNode
 
 from hood.atomic_files import write_whole
-from hood.authoring.digest import lesson_digest, outputs_digest
+from hood.authoring.digest import lesson_digest, other_versions, outputs_digest
 from hood.authoring.execute import output_problems, run_page
 from hood.authoring.folds import add_buttons, fold_answers, without_blank
 from hood.authoring.lint import check_problems, lab_problems, page_problems
@@ -26,9 +26,11 @@ from hood.authoring.release import generate, holds_work
 from hood.authoring.spelled_out import spelled_out
 from hood.authoring.stated import lesson_problems, stated_problems, table_problems
 from hood.authoring.text import Problem, Refused, Text, TextCell, assemble, at, parse, refuse_if_any
-from hood.metadata import CELLS, EXECUTED, JUDGED, KEY, OUTPUTS
+from hood.manifest import versions
+from hood.metadata import CELLS, EXECUTED, JUDGED, KEY, OUTPUTS, VERSIONS
 from hood.notebook_file import to_bytes
 from hood.phase_paths import START, PhasePaths, pages, phases
+from hood.untrusted import mapping
 
 Say = Callable[[str], None]
 # the marker of a test cell, of which the exercise's name is wanted
@@ -186,14 +188,16 @@ def build_labs(labs: list[Texts], say: Say, force: bool = False) -> None:
 def build_page(phase: PhasePaths, text: Text, say: Say, force: bool) -> None:
     """Write the executed notebook of a lesson; execute it only if its outputs may have changed."""
     notebook = to_notebook(text)
-    digest = page_digest(phase, text)
+    digest, executed = page_digest(phase, text), versions(phase.root)
     built = None if force else read(phase.page)
     said = {} if built is None else stamp(built)
     if (
         built is not None
         and same_cells(notebook, built)
         and (said.get(EXECUTED), said.get(OUTPUTS)) == (digest, outputs_digest(built))
+        and not other_versions(mapping(said.get(VERSIONS)), phase.root)
     ):
+        executed = said[VERSIONS]
         for mine, theirs in zip(notebook.cells, built.cells, strict=True):
             if mine.cell_type == "code":
                 mine.outputs = without_blank(theirs.outputs)
@@ -204,7 +208,11 @@ def build_page(phase: PhasePaths, text: Text, say: Say, force: bool) -> None:
     fold_answers(notebook)
     if phase.name != START:
         add_buttons(notebook)
-    notebook.metadata[KEY] |= {EXECUTED: digest, OUTPUTS: outputs_digest(notebook)}
+    notebook.metadata[KEY] |= {
+        EXECUTED: digest,
+        OUTPUTS: outputs_digest(notebook),
+        VERSIONS: executed,
+    }
     content = to_bytes(notebook)
     refuse_if_any(output_problems(text, notebook, len(content)))
     say(write(phase, phase.page, content))

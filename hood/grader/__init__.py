@@ -6,7 +6,8 @@ another room. Only a kernel runs learners' code, and only a kernel is confined (
 
 The batch process, trusted, one at a time in a course folder
  1. classroom.recording      the command `grade` starts a run for each lab, with one seed for all
-    batch.intake, .version   read the lab and each submission, and hash what decides verdicts
+    batch.intake             reads the lab and each submission; hood.manifest says what a verdict
+                             rests on beside them
  2. submission.files         reads submitted/ within limits (.matching, .names: what is whose)
  3. batch.job                describes the work (Job) and what comes back (Result); what is graded
                              and unchanged is skipped

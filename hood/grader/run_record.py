@@ -17,7 +17,7 @@ from nbformat.notebooknode import NotebookNode
 
 from hood.grader.submission.notebook import Unreadable
 from hood.grader.submission.notes import Note, NoteKind
-from hood.metadata import KEY
+from hood.metadata import KEY, VERSIONS
 from hood.untrusted import mapping, member, number, sequence, text, texts, truth
 
 SEED = re.compile(r"[0-9A-Za-z-]{1,64}")
@@ -41,6 +41,8 @@ class RunRecord:
 
     seed: str = ""  # what the cases were drawn from
     job_id: str = ""  # the batch's, which names what it was graded by and the submission
+    # of the packages that decide, and of Python, by name; empty where that was not recorded
+    versions: Mapping[str, str] = field(default_factory=dict)
     sandbox: bool | None = None  # whether there was one; None where that was not recorded
     seconds: float | None = None  # how long the run took by the clock
     notes: tuple[Note, ...] = ()  # what was put right before grading
@@ -52,7 +54,7 @@ class RunRecord:
 
     @property
     def graded_by(self) -> str:
-        """Hashes of what it was graded by (:data:`hood.grader.batch.version.FACTORS`), or empty."""
+        """Hashes of what it was graded by (:data:`hood.grader.batch.job.FACTORS`), or empty."""
         return self.job_id.rpartition("-")[0]
 
     @classmethod
@@ -73,6 +75,7 @@ class RunRecord:
         return cls(
             seed=text(ours.get("seed")),
             job_id=text(ours.get("key")),
+            versions=_texts(ours.get(VERSIONS)),
             sandbox=truth(ours.get("sandbox")),
             seconds=number(ours.get("seconds")),
             notes=tuple(map(_note, sequence(ours.get("notes")))),

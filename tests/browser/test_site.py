@@ -14,9 +14,8 @@ import pytest
 from playwright.sync_api import BrowserContext, Locator, Page, expect
 
 from hood import audience
-from hood.authoring.digest import lesson_digest
 from hood.authoring.notebook import read
-from hood.authoring.site.frames import keep
+from hood.authoring.site.frames import keep, rests_on
 from hood.authoring.site.pages import slug
 from hood.authoring.steps import read_texts
 from hood.phase_paths import ROOT, phases
@@ -72,7 +71,7 @@ def site(chromium, tmp_path_factory):
         cell, bundle = stepper(patch)
     text = read_texts(AUTOGRAD).lesson
     cell.outputs = [nbformat.v4.new_output("display_data", bundle)]
-    kept = folder / "frames" / f"{AUTOGRAD.page.stem}-{lesson_digest(text, ROOT)}"
+    kept = folder / "frames" / f"{AUTOGRAD.page.stem}-{rests_on(text, ROOT)}"
     keep(nbformat.v4.new_notebook(cells=[cell]), kept)
     command = [sys.executable, "-c", BUILD, str(folder), AUTOGRAD.name]
     subprocess.run(command, cwd=ROOT, check=True)
@@ -357,7 +356,7 @@ def test_spanish_is_said_to_be_spanish(reader):
 
 def test_a_page_says_where_its_cells_can_be_run(reader):
     page = reader.open(PAGES[1])
-    assert "Executed with torch 2.13.0" in page.locator("article").inner_text()
+    assert "Executed with Python 3.11, torch 2.13.0" in page.locator("article").inner_text()
     page.locator(RUN).first.click()
     page.wait_for_url("**/run.html")
     expect(page.get_by_role("heading", level=1)).to_contain_text("Run it yourself")

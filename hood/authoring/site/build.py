@@ -12,18 +12,22 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
+import nbformat
 from docutils import nodes
 from sphinx.application import Sphinx
 
 from hood import UserError
 from hood.addresses import INDEX, LESSONS, repository_url
 from hood.atomic_files import write_whole
+from hood.authoring.notebook import stamp
 from hood.authoring.site.frames import VIEWS as VIEWS_FILE
 from hood.authoring.site.frames import frames_of
 from hood.authoring.site.markdown import VIEWS, page_markdown
 from hood.authoring.site.pages import pages
 from hood.grader.cleaning.formulas import mathml
 from hood.grader.execution.graded_cell import plain
+from hood.manifest import in_words
+from hood.metadata import VERSIONS
 from hood.phase_paths import choose
 from utils.notebook.style import (
     GRADIENT,
@@ -39,7 +43,6 @@ from utils.notebook.style import (
 
 STATIC = Path(__file__).parent / "static"
 TITLE = "Open the Hood"
-PINNED = r'"(torch|triton)==([\d.]+)'
 DOWNLOADS = "_downloads"
 # Marks a folder that a build made; in the site itself, it also lets GitHub publish "_static".
 MADE = ".nojekyll"
@@ -60,7 +63,7 @@ START_HERE = (
     "[get a kernel](/run.md).*"
 )
 EXECUTED = (
-    "*Executed with {}, on a CPU. The drills answer here{}; to change a cell and run it, "
+    "*Executed{}, on a CPU. The drills answer here{}; to change a cell and run it, "
     "[get a kernel](/run.md).*"
 )
 # Sections in another language than the site's, by their headings: screen readers and browsers need
@@ -131,8 +134,6 @@ def build(
     repository = repository_url(root)
     clear(site)
     clear(sources)
-    pinned = re.findall(PINNED, (root / "pyproject.toml").read_text(encoding="utf-8"))
-    executed = " and ".join(map(" ".join, pinned))
     for page in every:
         top, views = "", None if page.is_lab or page.is_words else pictures.get(page.phase)
         if page.is_lab:
@@ -140,7 +141,8 @@ def build(
             shutil.copy(page.notebook, site / DOWNLOADS)
             top = DOWNLOAD.format(f"{DOWNLOADS}/{page.notebook.name}")
         elif page.docname.startswith(f"{LESSONS}/"):
-            top = EXECUTED.format(executed, ", and the views move" if views else "")
+            moving_too = ", and the views move" if views else ""
+            top = EXECUTED.format(executed_with(page.notebook), moving_too)
         elif page.docname == INDEX:
             top = START_HERE
         moved = {}
@@ -156,6 +158,12 @@ def build(
     took = time.perf_counter() - drawn
     say(f"{len(every)} pages in {took:.0f} s, after {drawn - start:.0f} s for the views' pictures")
     return site
+
+
+def executed_with(lesson: Path) -> str:
+    """Return with what a lesson was executed, as its notebook says; nothing if it does not."""
+    said = stamp(nbformat.read(lesson, as_version=4)).get(VERSIONS)
+    return f" with {in_words(said)}" if said else ""
 
 
 def clear(folder: Path) -> None:

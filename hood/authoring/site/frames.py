@@ -1,7 +1,7 @@
 """Views that move without Python: their lessons are executed once, and the pictures kept.
 
-A lesson's pictures are kept in a folder that is named after all that they depend on: its text and
-the utils that it imports. So a second build executes nothing.
+A lesson's pictures are kept in a folder that is named after all that they depend on: its text, the
+utils that it imports and the versions of packages. So a second build executes nothing.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from hood.authoring.execute import run_page
 from hood.authoring.notebook import to_notebook
 from hood.authoring.steps import read_texts
 from hood.authoring.text import Refused, Text
+from hood.manifest import versions
 from hood.phase_paths import PhasePaths
 from utils.views._frames import MIME
 
@@ -45,7 +46,7 @@ def frames_of(
     for phase in lessons:
         text = read_texts(phase).lesson
         assert text is not None
-        folders[phase] = cache / f"{phase.page.stem}-{lesson_digest(text, phase.root)}"
+        folders[phase] = cache / f"{phase.page.stem}-{rests_on(text, phase.root)}"
         if not (folders[phase] / VIEWS).exists():
             missing.append((phase, text))
 
@@ -69,6 +70,11 @@ def frames_of(
         for old in set(cache.glob(f"{phase.page.stem}-*")) - {folder}:
             shutil.rmtree(old)
     return folders
+
+
+def rests_on(text: Text, root: Path) -> str:
+    """Return a hash of what the pictures of a lesson's views depend on."""
+    return digest(json.dumps([lesson_digest(text, root), versions(root)]).encode())
 
 
 def keep(notebook: NotebookNode, folder: Path) -> None:

@@ -39,7 +39,7 @@ class HandInResult:
 
     Attributes:
         name: under which it is kept.
-        key: the id of its job, from which :func:`hood.grader.batch.version.changes` tells what
+        key: the id of its job, from which :func:`hood.grader.batch.job.changes` tells what
             changed; empty where it was not graded.
         digest: of the submission.
         seeds: of its cases, by notebook.

@@ -34,9 +34,17 @@ from hood.classroom.rules.class_list import class_list, passed_over_sentence
 from hood.classroom.rules.reading import FILE, read_course_file
 from hood.classroom.rules.sentences import no_time_sentence
 from hood.grader.batch.intake import read_lab
-from hood.grader.batch.job import Job, LabFiles, Result, Submission, failed, read_source
+from hood.grader.batch.job import (
+    PACKAGES,
+    Job,
+    LabFiles,
+    Result,
+    Submission,
+    changes,
+    failed,
+    read_source,
+)
 from hood.grader.batch.pool import Pool, lasting_pool
-from hood.grader.batch.version import changes
 from hood.grader.course import Course, enter_lab, open_course, refuse_half_restored, submissions
 from hood.grader.run_record import RunRecord, typed_seed
 from hood.grader.submission.files import misplaced
@@ -44,6 +52,7 @@ from hood.grader.submission.names import id_problem, look_alikes, nfc, printable
 from hood.grader.submission.notebook import OutOfReach
 from hood.grader.submission.rebuild import released_texts
 from hood.grader.submission.released import remember
+from hood.manifest import differing
 from hood.phase_paths import ROOT, lab_named
 
 MOST_PLACES = 10  # misplaced notebooks that are named
@@ -418,7 +427,7 @@ class _Run:
                     found = self.choice.contest(student, self.students[student]).entries
                     if any(before.is_of(one.submission) for one in found):
                         who.append(printable(student))
-                        why |= dict.fromkeys(changed)
+                        why |= {self._in_words(part, student): None for part in changed}
         if not who:
             return ""
         from hood.grader.batch.grading import require_checks  # here, because few runs need it
@@ -429,6 +438,17 @@ class _Run:
         grades = "1 recorded grade" if len(who) == 1 else f"{len(who)} recorded grades"
         because = f"because of a change in {' and in '.join(why)}"
         return f"{grades} of {self.lab.name}{named} would be redone, {because}"
+
+    def _in_words(self, part: str, student: str) -> str:
+        """Return one of the parts that changed; of packages, which were recorded and which not."""
+        if part != PACKAGES:
+            return part
+        folder = self.course.folder("autograded", student, self.lab.name)
+        runs = (RunRecord.read(folder / f"{name}.ipynb") for name in self.lab.notebooks)
+        before = next((run.versions for run in runs if run.versions), {})
+        now = self.lab.manifest.versions
+        named = [f"it was {was}, now {new}" for was, new in differing(before, now) if before]
+        return f"{part} ({'; '.join(named)})" if named else part
 
     def jobs(self, progress: RunProgress) -> Iterator[Job]:
         """Yield a job for each submission whose current state is not recorded, read just then.

@@ -24,8 +24,7 @@ from hood.classroom.rules.schema import ClassRules, HandInRule
 from hood.classroom.rules.sentences import moment
 from hood.classroom.rules.standing import HandInTime, Times, choosing, in_zone, may_count
 from hood.grader.batch.intake import read_submission_of
-from hood.grader.batch.job import Job, LabFiles, Result, Submission
-from hood.grader.batch.version import changes
+from hood.grader.batch.job import Job, LabFiles, Result, Submission, changes
 from hood.grader.course import Course
 from hood.grader.submission.notebook import OutOfReach
 

@@ -12,6 +12,7 @@ from concurrent.futures import CancelledError
 from hood import UserError, not_installed
 from hood.grader.batch.job import Job, Result, failed
 from hood.grader.batch.pool import AHEAD, TICK, TRIES, Workers
+from hood.manifest import GRADERS, differing, versions
 
 try:
     from distributed import Client, Future
@@ -39,7 +40,8 @@ class Cluster:
 
     ``address`` is the address of the scheduler, such as ``tcp://host:8786``; ``stopped`` is called
     twice a second; when it returns True, the run ends with the finished jobs. Raises UserError when
-    the scheduler cannot be reached, or the connection is lost.
+    the scheduler cannot be reached, the connection is lost, or a worker has other versions of the
+    packages that decide a grade.
     """
 
     def __init__(
@@ -56,6 +58,7 @@ class Cluster:
             raise UserError(
                 f"no Dask scheduler with workers answers at {address}: {error}"
             ) from None
+        self._require_same_versions()
         self._run = secrets.token_hex(4)
         self._number = itertools.count()
 
@@ -86,6 +89,27 @@ class Cluster:
         finally:
             with contextlib.suppress(Exception):
                 self._client.cancel(list(at_work))
+
+    def _require_same_versions(self) -> None:
+        """Refuse a worker with other versions of the packages that decide a grade.
+
+        One that comes later refuses each submission with the same words.
+        """
+        mine = versions(more=GRADERS)
+        with self._reached():
+            every = self._client.run(versions, more=GRADERS, on_error="return")
+        unlike = [
+            f"{address} has {' and '.join(now for _, now in others)}, and this command "
+            f"{' and '.join(was for was, _ in others)}"
+            for address, theirs in sorted(every.items())
+            if isinstance(theirs, dict) and (others := differing(mine, theirs))
+        ]
+        if unlike:
+            self._client.close(timeout=2)
+            raise UserError(
+                f"a grade must not depend on the machine that gives it: {'; '.join(unlike)}. "
+                "Nothing was graded. Install the same versions on all machines of the cluster"
+            )
 
     def _submit(self, job: Job) -> Future:
         with self._reached():

@@ -26,7 +26,6 @@ from hood.grader.batch.job import (
     given_up,
     read_source,
 )
-from hood.grader.batch.version import checks_version, grader_version
 from hood.grader.execution.execute import Execute as SandboxedExecute
 from hood.grader.execution.execute import TurnIsOver
 from hood.grader.execution.graded_cell import read_verdicts, verified_parts
@@ -37,10 +36,17 @@ from hood.grader.submission.companions import place
 from hood.grader.submission.notebook import Unreadable
 from hood.grader.submission.notes import Note, NoteKind
 from hood.grader.submission.rebuild import answer_cells, is_blank, rebuild
+from hood.manifest import Manifest, grader_code, of_grades
+from hood.metadata import VERSIONS
 from hood.verdict import Cause
 
-GRADER = grader_version()  # of what this process has loaded, whatever happens to the files
-checks_of = cache(checks_version)
+GRADER = grader_code()  # of what this process has loaded, whatever happens to the files
+
+
+@cache
+def manifest_here(lab: str) -> Manifest:
+    """Return what a grade by this process rests on."""
+    return replace(of_grades(lab), grader=GRADER)
 
 
 def prepare(job: Job) -> None:
@@ -67,10 +73,10 @@ def grade(job: Job, scratch: Path | None = None, in_bounds: bool = False) -> Res
     used too much memory.
     """
     try:
-        if f"{GRADER}-{checks_of(job.lab.name)}" != job.lab.version:
+        if unlike := manifest_here(job.lab.name).compared_with(job.lab.manifest):
             raise GraderFailed(
-                "this worker has another version of the grader or of the lab's checks than the "
-                "command that sent the submission: install the same on both"
+                f"this worker is not as the command that sent the submission: it has "
+                f"{' and '.join(unlike)}. Install the same on both"
             )
         if can_compile(job.lab.notebooks) != (sender := job.lab.can_compile):
             lacking = "this worker" if sender else "the machine that sent the submission"
@@ -126,7 +132,13 @@ def _grade_notebook(job: Job, name: str, folder: str) -> NotebookResult:
     except (RecursionError, ValueError, TypeError, KeyError, AttributeError) as error:
         submitted = Unreadable(f"The notebook is damaged ({type(error).__name__}).")
         nb = rebuild(submitted, source_nb, lab.config, notes, earlier).nb
-    record(nb, seed=job.seeds.get(name) or job.seed, key=job.id, sandbox=job.sandbox)
+    record(
+        nb,
+        seed=job.seeds.get(name) or job.seed,
+        key=job.id,
+        sandbox=job.sandbox,
+        **{VERSIONS: dict(lab.manifest.versions)},
+    )
     resources = {
         "metadata": {"name": name, "path": folder},
         "unique_key": name,

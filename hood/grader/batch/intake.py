@@ -20,8 +20,14 @@ from traitlets.config import Config, Configurable, LazyConfigValue
 from traitlets.utils.importstring import import_item
 
 from hood import UserError
-from hood.grader.batch.job import LabFiles, Submission, can_compile, digest_of, read_source
-from hood.grader.batch.version import DIGITS, version
+from hood.grader.batch.job import (
+    DIGITS,
+    LabFiles,
+    Submission,
+    can_compile,
+    digest_of,
+    read_source,
+)
 from hood.grader.course import Course
 from hood.grader.submission.companions import NOTEBOOKS, clashing, given_files, unshown
 from hood.grader.submission.files import (
@@ -38,6 +44,7 @@ from hood.grader.submission.notebook import OutOfReach
 from hood.grader.submission.notes import Note, NoteKind, left_out, quoted, some
 from hood.grader.submission.rebuild import STEPS, as_recorded, is_owned
 from hood.grader.submission.released import earlier_texts
+from hood.manifest import of_grades
 from hood.metadata import CELLS, JUDGED, KEY
 
 # Steps of nbgrader that use the gradebook. `rebuild` and the writer do their work instead, and none
@@ -64,19 +71,25 @@ def read_lab(course: Course, name: str) -> LabFiles:
     notebooks, left_out = _own(course, name, every)
     files = given_files(folder, course.directory.ignore)
     theirs = tuple(map(nfc, course.autograde.exclude_overwriting.get(name, ())))
-    graded_by = version(name)
+    manifest = of_grades(name)
     config = judging_settings(course)
     parts = [_json([stem, _judged(stem, data, config)]) for stem, data in notebooks.items()]
     parts += [f"{name}\0{hashlib.sha256(data).hexdigest()}" for name, data in files.items()]
-    of_lab, of_settings = digest_of([*parts, *theirs]), digest_of([_json(config)])
+    decides = (
+        digest_of([*parts, *theirs]),
+        manifest.packages,
+        manifest.grader,
+        manifest.checks,
+        digest_of([_json(config)]),
+    )
     return LabFiles(
         name=name,
         notebooks=notebooks,
         files=files,
         not_overwriting=theirs,
         config=config,
-        version=graded_by,
-        digest=f"{of_lab[:DIGITS]}-{graded_by}-{of_settings[:DIGITS]}",
+        manifest=manifest,
+        digest="-".join(one[:DIGITS] for one in decides),
         left_out=left_out,
         can_compile=can_compile(notebooks),
         earlier=earlier_texts(course, name),

@@ -20,7 +20,34 @@ from hood.grader.submission.notebook import Unreadable
 from hood.grader.submission.notes import Note, NoteKind, unreadable
 from hood.grader.submission.rebuild import rebuild
 from hood.grader.submission.released import Texts
+from hood.manifest import Manifest
 from hood.metadata import KEY
+
+PACKAGES = "the versions of packages"
+# The parts of a job's id that stand before the submission's, in their order, and in words.
+FACTORS = (
+    "the lab in source/",
+    PACKAGES,
+    "the grader",
+    "the lab's checks or what they import",
+    "nbgrader's settings for running notebooks",
+    "whether what it compiles can be compiled",
+    "whether a sandbox is used",
+)
+DIGITS = 9  # of each part's hash; a job's id has to fit into 64 characters
+ANOTHER = "the program that gave them"
+
+
+def changes(before: str, now: str) -> list[str]:
+    """Return in words what decides verdicts and is not the same in two jobs' ids.
+
+    ``before`` is the recorded id, perhaps of an earlier form; ``now`` is a job's id, or its part
+    that all submissions share.
+    """
+    old, new = before.split("-"), now.split("-")
+    if len(old) <= len(FACTORS):  # the last is the submission's
+        return [ANOTHER]
+    return [part for part, one, other in zip(FACTORS, old, new, strict=False) if one != other]
 
 
 @dataclass(frozen=True)
@@ -32,8 +59,8 @@ class LabFiles:
     files: Mapping[str, bytes]  # the lab's other files, by relative path
     not_overwriting: tuple[str, ...]  # those of them that replace none of a learner's
     config: Config  # those of nbgrader's settings that decide a verdict, among them the steps
-    version: str  # of the grader and the checks, from :func:`hood.grader.batch.version.version`
-    digest: str  # hashes of what decides a verdict, as `hood.grader.batch.version.FACTORS` names it
+    manifest: Manifest  # the packages, the grader and the checks, where the lab was read
+    digest: str  # hashes of what decides a verdict, as :data:`FACTORS` names it
     # Notebooks beside its own that are none of the lab's, and why, in words
     left_out: tuple[str, ...] = ()
     can_compile: bool = True  # what :func:`can_compile` said where the lab was read
@@ -83,7 +110,7 @@ class Submission:
         return digest_of([*parts, *(note.message for note in (*notes, *self.renamed.values()))])
 
     def job_id(self, lab: LabFiles, sandbox: bool) -> str:
-        """Return hashes of all that decides a verdict, for :func:`.version.changes`."""
+        """Return hashes of all that decides a verdict, for :func:`changes`."""
         said = [note.message for note in self.notes]
         own = digest_of([self.digest, str(self.timestamp), *said])
         return f"{lab.digest_in(sandbox)}-{own[:8]}"

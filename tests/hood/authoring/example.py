@@ -194,6 +194,7 @@ def make_project(root: Path) -> Project:
     made.write("phases/01_rows/answers/tensor_bytes.toml", ANSWERS)
     made.write("course.toml", 'title = "Rows"\nid = "rows"\npackages = ["utils"]\n')
     made.write("utils/__init__.py", 'WORD = "hello"\n')
+    made.write("course.toml", 'packages = ["utils"]\nversions = ["numpy"]\n')
     made.write("nbgrader_config.py", CONFIG)
     made.write("pyproject.toml", PYPROJECT)
     made.write(

@@ -6,7 +6,12 @@ from tests.hood.authoring.example import HEADER, lesson
 CODE = HEADER + "# %%\n%matplotlib inline\nfrom utils.views import strip\n"
 
 
+UTILS = 'packages = ["utils"]\nrecords = ["records"]\n'
+
+
 def test_the_imported_part_of_utils_and_the_data_beside_it(project):
+    project.write("course.toml", UTILS)
+    project.write("records/gpu/times.json", "{}")
     project.write(
         "utils/views/__init__.py", "from utils.notebook import style\nfrom .strip import strip\n"
     )
@@ -33,7 +38,37 @@ def test_the_imported_part_of_utils_and_the_data_beside_it(project):
     ]
 
 
+def test_records_count_where_a_module_names_their_folder(project):
+    project.write("course.toml", UTILS)
+    project.write("records/gpu/times.json", "{}")
+    project.write("utils/__init__.py", "")
+    project.write("utils/views.py", 'FOLDER = "records"\n')
+    used = used_files(lesson(CODE), project.root)
+    assert project.root / "records/gpu/times.json" in used
+
+
+def test_comments_count_where_a_lesson_may_show_code_and_only_there(project):
+    project.write("course.toml", UTILS)
+    project.write("utils/__init__.py", "")
+    project.write("utils/views.py", "x = 1\n")
+
+    def changed(text):
+        before = lesson_digest(lesson(text), project.root)
+        with (project.root / "utils/views.py").open("a") as file:
+            file.write("# a remark\n")
+        return lesson_digest(lesson(text), project.root) != before
+
+    assert not changed(CODE)
+    assert changed(CODE + "import inspect\nprint(inspect.getsource(strip))\n")
+    # a view that shows the code of what it is given, beside others that don't
+    project.write("utils/views.py", "from .listing import listing\n")
+    project.write("utils/listing.py", "import inspect\nshown = inspect.getsource\n")
+    assert not changed(CODE)
+    assert changed(CODE + "from utils.listing import shown\n")
+
+
 def test_the_digest_follows_text_utils_and_others(project):
+    project.write("course.toml", UTILS)
     digests = [lesson_digest(lesson(CODE), project.root)]
     digests.append(lesson_digest(lesson(CODE + "x = 1\n"), project.root))
     digests.append(lesson_digest(lesson(CODE), project.root, ["01_rows"]))

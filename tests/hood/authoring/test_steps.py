@@ -7,10 +7,13 @@ import pytest
 
 from hood.authoring import execute, review, steps
 from hood.authoring.release import generate
+from hood.authoring.site.build import executed_with
 from hood.authoring.text import Refused
-from hood.metadata import JUDGED
+from hood.manifest import versions
+from hood.metadata import JUDGED, KEY, VERSIONS
 from hood.phase_paths import ROOT, pages
 from tests.hood.authoring.example import LAB
+from tests.hood.other_versions import pretend
 
 SOURCE = "source/01_rows/01_rows.ipynb"
 RELEASE = "release/01_rows/01_rows.ipynb"
@@ -163,6 +166,39 @@ def test_changed_utils_or_force_execute_again(course, no_kernel):
     assert no_kernel == ["phases/01_rows/lesson.py"]
     build(course, force=True)
     assert len(no_kernel) == 2
+
+
+def test_a_lesson_that_was_executed_with_other_versions_is_stale_and_executed_again(
+    course, no_kernel, tmp_path, monkeypatch
+):
+    assert check(course) == []
+    pretend(tmp_path, "numpy", "9.9.9")
+    had, python = versions(course.root)["numpy"], versions(course.root)["Python"]
+    monkeypatch.syspath_prepend(tmp_path)
+    assert check(course) == [
+        f"{PAGE}: was executed with numpy {had} (now numpy 9.9.9): run `python -m hood build`"
+    ]
+    assert executed_with(course.root / PAGE) == f" with Python {python} and numpy {had}"
+    build(course)
+    assert no_kernel == ["phases/01_rows/lesson.py"]
+    assert executed_with(course.root / PAGE) == f" with Python {python} and numpy 9.9.9"
+    assert check(course) == []
+    build(course)
+    assert len(no_kernel) == 1
+
+
+def test_another_python_makes_no_lesson_stale_but_one_without_versions_is_stale(course, no_kernel):
+    edit(course, PAGE, lambda nb: nb.metadata[KEY][VERSIONS].update(Python="3.99"))
+    assert check(course) == []
+    build(course)
+    assert executed_with(course.root / PAGE).startswith(" with Python 3.99 and numpy")
+    edit(course, PAGE, lambda nb: nb.metadata[KEY].pop(VERSIONS))
+    assert check(course) == [
+        f"{PAGE}: does not say what it was executed with: run `python -m hood build`"
+    ]
+    assert executed_with(course.root / PAGE) == ""
+    build(course)
+    assert no_kernel == ["phases/01_rows/lesson.py"]
 
 
 def test_a_lesson_that_someone_ran_and_saved_is_executed_again(course, no_kernel):

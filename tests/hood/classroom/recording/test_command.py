@@ -20,7 +20,10 @@ from hood.classroom.gradebook.graded import Results, read_class
 from hood.classroom.recording import command
 from hood.classroom.recording.summary import RunProgress, RunSummary
 from hood.classroom.recording.writer import Writer
+from hood.grader.batch.grading import manifest_here
+from hood.grader.run_record import RunRecord
 from hood.grader.submission.names import id_problem, look_alikes
+from hood.manifest import versions
 from hood.phase_paths import ROOT
 from tests.hood.classroom.recording.running import OPEN, count, everything, graded, marks, rows, run
 from tests.hood.classroom.recording.small import (
@@ -33,6 +36,7 @@ from tests.hood.classroom.recording.small import (
     make_small,
     source,
 )
+from tests.hood.other_versions import pretend
 from tests.hood.tiny import write
 from tests.patience import PATIENCE, eventually
 
@@ -458,6 +462,30 @@ def test_recorded_grades_are_redone_only_where_that_is_asked_for(class_of_forty)
     assert (status, count(said, "graded")) == (0, 41)
     assert {seed(course, f"s{number:02}") for number in range(2, 40)} == {first}
     assert count(run(course)[1], "recorded before") == 41
+
+
+def test_another_torch_is_named_and_nothing_is_redone_unasked(course, here, tmp_path, monkeypatch):
+    for student in ("ann", "bob"):
+        hand_in(course, student, "score 1")
+    run(course)
+    first, before = seed(course, "ann"), everything(course.root)
+    had = versions()["torch"]
+    pretend(tmp_path, "torch", "9.9.9")
+    monkeypatch.syspath_prepend(tmp_path)
+    manifest_here.cache_clear()  # as another process
+    why = (
+        r"^2 recorded grades of hw \(ann, bob\) would be redone, because of a change in the "
+        rf"versions of packages \(it was torch {had}, now torch 9\.9\.9\)\. Nothing was graded"
+    )
+    with pytest.raises(UserError, match=why):
+        run(course)
+    assert everything(course.root) == before
+    status, said = run(course, "--regrade")
+    assert (status, count(said, "graded")) == (0, 2)
+    assert seed(course, "ann") == first
+    path = course.root / "autograded/ann/hw/hw.ipynb"
+    assert RunRecord.read(path).versions["torch"] == "9.9.9"
+    manifest_here.cache_clear()
 
 
 def test_no_way_on_is_offered_that_the_labs_checks_would_refuse(course, here):

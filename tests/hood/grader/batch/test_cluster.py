@@ -11,9 +11,11 @@ from distributed import LocalCluster
 from hood import UserError
 from hood.grader.batch import cluster, pool
 from hood.grader.batch.cluster import Cluster
+from hood.manifest import versions
 from hood.phase_paths import ROOT
 from tests.hood.classroom.recording.running import OPEN, count, marks, run
 from tests.hood.classroom.recording.small import answers, hand_in, make_small
+from tests.hood.other_versions import pretend
 
 pytestmark = pytest.mark.slow(20)
 
@@ -78,6 +80,18 @@ def test_a_submission_that_takes_too_much_work_is_given_up_there_too(course, str
     for worker in cluster._workers.idle:
         worker.close()
     cluster._workers.idle.clear()
+
+
+def test_a_worker_with_another_torch_is_refused_before_anything_is_graded(tmp_path, monkeypatch):
+    had = versions()["torch"]
+    pretend(tmp_path, "torch", "9.9.9")
+    options = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": None}
+    monkeypatch.syspath_prepend(tmp_path)  # which the worker gets when it starts
+    with LocalCluster(**options) as other:
+        monkeypatch.undo()
+        both = rf"tcp://\S+ has torch 9\.9\.9, and this command torch {had}\. Nothing was graded"
+        with pytest.raises(UserError, match=both):
+            Cluster(other.scheduler_address)
 
 
 def test_no_scheduler_is_said():

@@ -10,8 +10,7 @@ from nbgrader.preprocessors import NbGraderPreprocessor
 from hood import UserError
 from hood.grader.batch.grading import grade
 from hood.grader.batch.intake import read_lab, read_submission_of
-from hood.grader.batch.job import Job
-from hood.grader.batch.version import changes
+from hood.grader.batch.job import Job, changes
 from hood.grader.course import Course, submissions
 from hood.grader.submission.companions import place
 from hood.grader.submission.notebook import Unreadable
@@ -195,7 +194,7 @@ def test_where_a_compiler_was_installed_since_a_lab_that_compiles_is_graded_anew
     assert (without, with_it) == (False, True)
     assert changes(before, after) == ["whether what it compiles can be compiled"]
     assert changes(after.replace("-1-1-", "-1-"), after) == ["the program that gave them"]
-    assert len(after) == 64  # the field's length in the gradebook
+    assert len(after) <= 64  # the field's length in the gradebook
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,6 @@
 import gc
 import json
 import pickle
-import secrets
-import shutil
-import subprocess
 import sys
 from dataclasses import replace
 
@@ -13,12 +10,13 @@ import pytest
 
 from hood.classroom.gradebook.graded import Graded, GradedNotebook, ReasonKind
 from hood.grader.batch import grading as module
-from hood.grader.batch import version as versions
 from hood.grader.batch.grading import grade
 from hood.grader.batch.job import Job, LabFiles, Submission
 from hood.grader.run_record import RunRecord
-from hood.phase_paths import ROOT
+from hood.manifest import Manifest
 from tests.hood.classroom.recording.small import hand_in, job_of, make_small
+
+NOTHING = Manifest({}, "", "")
 
 
 @pytest.fixture(scope="module")
@@ -91,9 +89,27 @@ def test_what_cannot_be_read_has_no_mark_and_says_so(course):
 
 def test_another_version_of_the_grader_does_not_grade(course):
     job = job_of(course, "right")
-    result = grade(replace(job, lab=replace(job.lab, version="another")))
+    lab = replace(job.lab, manifest=replace(job.lab.manifest, grader="another"))
+    result = grade(replace(job, lab=lab))
     assert result.retryable
-    assert "another version" in result.problem
+    assert "it has another version of the grader. Install the same" in result.problem
+
+
+def test_a_worker_with_another_torch_says_both_versions_and_does_not_grade(course):
+    job = job_of(course, "right")
+    mine = job.lab.manifest.versions
+    lab = replace(job.lab, manifest=replace(job.lab.manifest, versions={**mine, "torch": "1.2.3"}))
+    result = grade(replace(job, lab=lab))
+    assert result.retryable
+    assert f"it has torch {mine['torch']} instead of torch 1.2.3." in result.problem
+
+
+def test_a_grade_says_with_which_versions_it_was_given(course):
+    job = job_of(course, "right")
+    [notebook] = grade(job).notebooks
+    found = RunRecord.of(json.loads(notebook.data)["metadata"])
+    assert found.versions == job.lab.manifest.versions
+    assert found.versions.keys() > {"Python", "torch", "nbgrader"}
 
 
 @pytest.mark.parametrize(
@@ -109,61 +125,6 @@ def test_a_worker_that_compiles_what_the_sender_cannot_or_the_other_way_does_not
     assert result.problem.startswith(f"{who} lacks a C++ compiler or Python.h")
 
 
-def test_the_version_follows_the_code_the_checks_and_the_data_that_they_read(tmp_path, monkeypatch):
-    def write(path):
-        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / path).write_bytes(secrets.token_bytes(8))
-        return versions.version("01_rows")
-
-    monkeypatch.setattr(versions, "ROOT", tmp_path)
-    monkeypatch.setattr(versions, "ENGINE", tmp_path)
-    shutil.copy(ROOT / "course.toml", tmp_path)
-    for name in versions.DECIDING:
-        path = tmp_path / "hood" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.touch() if path.suffix else path.mkdir()
-    first = write("hood/judge/checks/guess.py")
-    decides = (
-        "hood/judge/judge.py",
-        "utils/minigpt/data/weights.safetensors",
-        "utils/drivers/written/head.txt",
-        "benchmarks/records/h200/minigpt.json",
-        "phases/01_rows/checks.py",
-    )
-    others = (
-        "hood/authoring/lint.py",
-        "hood/classroom/hand_ins/zip_collect.py",
-        "utils/views/strip.py",
-        "utils/__pycache__/guess.pyc",
-        "utils/.cache/guess",
-        "benchmarks/gpu.py",
-        "benchmarks/records/h200/softmax.json",
-        "phases/02_columns/checks.py",
-    )
-    seen = [first, *(write(path) for path in decides)]
-    assert len(set(seen)) == len(seen)
-    assert {write(path) for path in others} == {seen[-1]}
-
-
-def test_what_the_version_leaves_out_is_no_part_of_grading():
-    code = "import sys, hood.grader.batch.worker, hood.grader.batch.grading\n"
-    code += "import hood.grader.execution.examiner\n"
-    code += "import hood.grader.cleaning.sanitize, hood.judge.examples.example\n"
-    code += "print(*(name[5:] for name in sys.modules if name.startswith('hood.')))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    loaded = {f"{name.replace('.', '/')}.py" for name in done.stdout.split()}
-    assert "judge/judge.py" in loaded
-    assert not loaded & set(versions.OTHERS)
-    aside = {
-        path.relative_to(versions.ROOT / "hood").as_posix()
-        for folder in ("grader/cleaning", "grader/execution", "grader/submission")
-        for path in (versions.ROOT / "hood" / folder).glob("[!_]*.py")
-    } - loaded
-    assert aside <= set(versions.OTHERS)
-    for name in versions.OTHERS:
-        assert (versions.ROOT / "hood" / name).exists()
-
-
 def test_a_seed_that_is_given_is_used_and_without_one_each_run_draws_its_own(course):
     given = grade(job_of(course, "right", seeds={"hw": "ab12"}))
     assert given.notebooks[0].seed == "ab12"
@@ -177,7 +138,7 @@ def test_a_run_without_sandbox_is_noted_with_the_grade(course):
 
 
 def beside(given, theirs, kept=()):
-    lab = LabFiles("hw", {}, dict.fromkeys(given, b"lab"), kept, None, "", "")
+    lab = LabFiles("hw", {}, dict.fromkeys(given, b"lab"), kept, None, NOTHING, "")
     job = Job(lab, "s", Submission({}, dict.fromkeys(theirs, b"own")), id="")
     return {name: data.decode() for name, data in job.beside().items()}
 
