@@ -31,6 +31,7 @@ __all__ = [
     "groups",
     "kernel_environment",
     "lacks",
+    "lesson_environment",
     "make_headers",
     "on_the_stack",
     "one_thread",
@@ -64,6 +65,14 @@ def environment(folder: Path) -> Mapping[str, str]:
         # for the zygote's own probes; a kernel has another folder
         "TORCHINDUCTOR_CACHE_DIR": str(folder / "inductor"),
     }
+
+
+def lesson_environment(folder: Path) -> Mapping[str, str]:
+    """Return what the environment of a lesson's kernel has, while the build executes it.
+
+    Nothing is compiled yet: lesson 06 shows what compiling takes, and what a cache spares.
+    """
+    return {"TORCHINDUCTOR_CACHE_DIR": str(folder / "compiled")}
 
 
 def one_thread() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import platform
 import re
 import shutil
 import time
@@ -22,24 +23,13 @@ from hood.authoring.site.frames import frames_of
 from hood.authoring.site.markdown import VIEWS, page_markdown
 from hood.authoring.site.pages import INDEX, LESSONS, pages
 from hood.classroom.lesson_links import repository_url
+from hood.course import Course, course
 from hood.grader.cleaning.formulas import mathml
 from hood.grader.execution.graded_cell import plain
 from hood.phase_paths import choose
-from utils.notebook.style import (
-    GRADIENT,
-    INK,
-    RIGHT,
-    RIGHT_TINT,
-    RULE,
-    STORAGE,
-    VIEW,
-    WRONG,
-    WRONG_TINT,
-)
 
 STATIC = Path(__file__).parent / "static"
-TITLE = "Open the Hood"
-PINNED = r'"(torch|triton)==([\d.]+)'
+PINNED = r'"({})==([\d.]+)'  # in pyproject.toml
 DOWNLOADS = "_downloads"
 # Marks a folder that a build made; in the site itself, it also lets GitHub publish "_static".
 MADE = ".nojekyll"
@@ -66,25 +56,24 @@ EXECUTED = (
 # Sections in another language than the site's, by their headings: screen readers and browsers need
 # to know it.
 LANGUAGES = {"Resumen en español": "es"}
-# The figures' own colours (`style`), with which the site marks what they stand for, too.
+# The colours of a light page by their roles, for which a course may have others in `[palette]`.
+COLOURS = {
+    "storage": "#1f6aa5",  # links, and what stands out
+    "view": "#0b7a5e",
+    "view-tint": "#d3ece3",
+    "gradient": "#c2471b",
+    "gradient-tint": "#f8ddd0",
+    "right": "#2e7d32",
+    "right-tint": "#d7ecd9",
+    "wrong": "#c62838",
+    "wrong-tint": "#f8d9dc",
+    "rule": "#d3d9e0",
+    "ink": "#1f2a37",
+}
 LIGHT = {
     "hood-text": '"Source Serif 4", "Source Serif Pro", Georgia, serif',
     "font-stack--monospace": '"Source Code Pro", ui-monospace, Menlo, Consolas, monospace',
-    "hood-storage": STORAGE.colour,
-    "hood-view": VIEW.colour,
-    "hood-view-tint": VIEW.tint,
-    "hood-gradient": GRADIENT.colour,
-    "hood-gradient-tint": GRADIENT.tint,
-    "hood-right": RIGHT,
-    "hood-right-tint": RIGHT_TINT,
-    "hood-wrong": WRONG,
-    "hood-wrong-tint": WRONG_TINT,
-    "hood-rule": RULE,
     "hood-figure": "none",
-    "color-brand-primary": STORAGE.colour,
-    "color-brand-content": STORAGE.colour,
-    "color-brand-visited": STORAGE.colour,
-    "color-foreground-primary": INK,
     "color-background-primary": "#ffffff",
     "color-background-secondary": "#f6f7f8",
 }
@@ -131,8 +120,10 @@ def build(
     repository = repository_url(root)
     clear(site)
     clear(sources)
-    pinned = re.findall(PINNED, (root / "pyproject.toml").read_text(encoding="utf-8"))
-    executed = " and ".join(map(" ".join, pinned))
+    about = course(root)
+    names = "|".join(map(re.escape, about.versions))
+    pinned = re.findall(PINNED.format(names), (root / "pyproject.toml").read_text(encoding="utf-8"))
+    executed = " and ".join(map(" ".join, pinned)) or f"Python {platform.python_version()}"
     for page in every:
         top, views = "", None if page.is_lab or page.is_words else pictures.get(page.phase)
         if page.is_lab:
@@ -150,7 +141,7 @@ def build(
             shutil.copytree(views, site / VIEWS, ignore=leave, dirs_exist_ok=True)
         text = page_markdown(page, top, moved, site, repository)
         write_whole(sources / f"{page.docname}.md", text.encode())
-    run_sphinx(sources, site, folder, workers, repository)
+    run_sphinx(sources, site, folder, workers, settings(about, repository))
     if wrong := list(faults(site)):
         raise UserError("\n".join(["the site's links are not in order:", *wrong]))
     took = time.perf_counter() - drawn
@@ -178,7 +169,9 @@ def faults(site: Path) -> Iterator[str]:
                 yield f"{name} leads to {address}, which does not exist"
 
 
-def run_sphinx(sources: Path, site: Path, folder: Path, workers: int, repository: str = "") -> None:
+def run_sphinx(
+    sources: Path, site: Path, folder: Path, workers: int, settings: dict[str, object]
+) -> None:
     warnings = io.StringIO()
     app = Sphinx(
         sources,
@@ -186,7 +179,7 @@ def run_sphinx(sources: Path, site: Path, folder: Path, workers: int, repository
         site,
         folder / "doctrees",
         "html",
-        confoverrides=settings(repository),
+        confoverrides=settings,
         status=None,
         warning=warnings,
         freshenv=True,
@@ -197,8 +190,9 @@ def run_sphinx(sources: Path, site: Path, folder: Path, workers: int, repository
         raise UserError(f"Sphinx could not make every page:\n{warned}")
 
 
-def settings(repository: str = "") -> dict[str, object]:
+def settings(about: Course, repository: str = "") -> dict[str, object]:
     """Return Sphinx's settings; every page links the repository, where its address is known."""
+    title = about.title
     source = {"name": "The course's repository", "url": repository, "html": "Repository"}
     return {
         "extensions": ["myst_parser", "sphinx.ext.githubpages", __name__],
@@ -214,8 +208,8 @@ def settings(repository: str = "") -> dict[str, object]:
         "myst_heading_anchors": 6,
         "myst_heading_slug_func": "hood.phase_paths.slug",
         "myst_update_mathjax": False,
-        "project": TITLE,
-        "html_title": TITLE,
+        "project": title,
+        "html_title": title,
         "html_theme": "furo",
         "html_static_path": [str(STATIC)],
         "html_css_files": ["hood.css"],
@@ -228,13 +222,25 @@ def settings(repository: str = "") -> dict[str, object]:
         "html_theme_options": {
             "top_of_page_buttons": [],
             "footer_icons": [source | {"class": ""}] if repository else [],
-            "light_css_variables": LIGHT,
+            "light_css_variables": light(about),
             "dark_css_variables": DARK,
         },
         "html_use_index": False,
         "html_domain_indices": False,
         "highlight_language": "none",
         "pygments_style": "github-light",
+    }
+
+
+def light(about: Course) -> dict[str, str]:
+    """Return Furo's variables of a light page, in the course's colours."""
+    colours = {role: about.palette.get(role, usual) for role, usual in COLOURS.items()}
+    links = dict.fromkeys(("primary", "content", "visited"), colours["storage"])
+    return {
+        **LIGHT,
+        **{f"hood-{role}": colour for role, colour in colours.items()},
+        **{f"color-brand-{name}": colour for name, colour in links.items()},
+        "color-foreground-primary": colours["ink"],
     }
 
 

@@ -24,9 +24,9 @@ from hood.authoring.execute import run_page
 from hood.authoring.notebook import to_notebook
 from hood.authoring.steps import read_texts
 from hood.authoring.text import Refused, Text
+from hood.metadata import FRAMES_MIME as MIME
 from hood.phase_paths import PhasePaths
 from utils.notebook.audience import FRAMES
-from utils.views._frames import MIME
 
 VIEWS = "views.json"
 Views = dict[str, dict[str, Any]]  # by cell, then by output

@@ -42,6 +42,8 @@ class CourseSandbox:
     # The environment of the zygote, with its folder; and of its kernels, beside that.
     environment: Callable[[Path], Mapping[str, str]] = lambda folder: {}
     kernel_environment: Mapping[str, str] = field(default_factory=dict)
+    # Of a lesson that the build executes, with a folder that is removed afterwards.
+    lesson_environment: Callable[[Path], Mapping[str, str]] = lambda folder: {}
     # What compiling needs and this machine lacks, None for nothing; and the compiler's path.
     lacks: Callable[[], Lack | None] = _nothing
     compiler: Callable[[], str] = lambda: ""
