@@ -89,7 +89,7 @@ def differences(
         return
     yield from output_problems(lesson, found, path.stat().st_size)
     if stamp(found).get(EXECUTED) != page_digest(phase, lesson):
-        yield Problem(shown, 0, f"was executed before its text or its utils changed: {REBUILD}")
+        yield Problem(shown, 0, f"was executed before its text or its imports changed: {REBUILD}")
 
 
 def as_lines(notebook: NotebookNode, with_outputs: bool) -> list[tuple[str, str]]:

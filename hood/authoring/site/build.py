@@ -42,7 +42,7 @@ OWN = re.compile(r'\s(?:href|src|data-src)="(?![a-z][a-z0-9+.-]*:|//)([^"#?]+)')
 # What stands below the title of a lab, and of a lesson.
 DOWNLOAD = (
     '<a href="../{}">Download this lab</a> as a notebook. '
-    "It imports the course's package `utils`, so it runs in a copy of the course: "
+    "It imports the course's own packages, so it runs in a copy of the course: "
     "[run it yourself](/run.md) says how to get one."
 )
 START_HERE = (
