@@ -15,20 +15,16 @@ os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.envir
 
 c = get_config()  # noqa: F821  (traitlets defines it)
 
-c.CourseDirectory.course_id = "open-the-hood"
 c.CourseDirectory.root = str(ROOT)
-
-# A folder that any user can make; on a shared machine, one that every learner can write to.
-exchange = Path(
-    os.environ.get("OPEN_THE_HOOD_EXCHANGE", "~/.local/share/open-the-hood/exchange")
-).expanduser()
-with contextlib.suppress(OSError):  # where it can't be made, nbgrader says so when it is used
-    exchange.mkdir(parents=True, exist_ok=True)
-c.Exchange.root = str(exchange)
 
 # What learners hand in is read as carefully by nbgrader as by the grader. A learner's own folder
 # may have no grader; grading needs one anyhow.
+named = of_course = "course"
 try:
+    from hood.course import FILE, course, course_folder
+
+    named = of_course = course(ROOT if (ROOT / FILE).is_file() else course_folder()).id
+
     from hood.classroom.nbgrader.guard import guard
     from hood.classroom.rules.reading import course_id
     from hood.grader.course import find_version_here
@@ -38,10 +34,8 @@ try:
     of_class = course_id(ROOT)  # `course: {id: ...}` in course.yml
 except Exception as error:
     # Any other exception would be logged, and nbgrader would go on without these settings.
-    if not isinstance(error, ModuleNotFoundError) or error.name not in (
-        "hood",
-        "hood.grader.course",
-    ):
+    absent = ("hood", "hood.course", "hood.classroom", "hood.grader", "hood.grader.course")
+    if not isinstance(error, ModuleNotFoundError) or error.name not in absent:
         raise SystemExit(
             f"nbgrader stops, because the grader in {ROOT} can't be used by {sys.executable}: "
             f"{type(error).__name__}: {error}. Without the grader, nbgrader's own commands would "
@@ -49,14 +43,23 @@ except Exception as error:
             "sets up."
         ) from error
 else:
-    if of_class:
-        c.CourseDirectory.course_id = of_class
+    named = of_class or named
     c.ExchangeFactory.collect = "hood.classroom.hand_ins.exchange.Collect"
     c.ExchangeFactory.release_assignment = "hood.classroom.hand_ins.exchange.ReleaseAssignment"
     c.ExchangeFactory.release_feedback = "hood.classroom.hand_ins.exchange.ReleaseFeedback"
     c.ExportApp.plugin_class = "hood.classroom.nbgrader.export.Export"
     c.ZipCollectApp.extractor_plugin = "hood.classroom.hand_ins.zip_collect.CarefulExtractor"
     c.ZipCollectApp.collector_plugin = "hood.classroom.hand_ins.zip_collect.CarefulCollector"
+
+c.CourseDirectory.course_id = named
+
+# A folder that any user can make; on a shared machine, one that every learner can write to.
+exchange = Path(
+    os.environ.get("OPEN_THE_HOOD_EXCHANGE", f"~/.local/share/{of_course}/exchange")
+).expanduser()
+with contextlib.suppress(OSError):  # where it can't be made, nbgrader says so when it is used
+    exchange.mkdir(parents=True, exist_ok=True)
+c.Exchange.root = str(exchange)
 
 # The same words in every stub; the check recognises them as "not attempted".
 c.ClearSolutions.code_stub = {"python": 'raise NotImplementedError("write your answer here")'}

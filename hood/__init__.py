@@ -31,10 +31,10 @@ def not_installed(what: str, error: ModuleNotFoundError) -> UserError:
     """Return the error that says what ``what`` needs, and how the lock installs it.
 
     No index is asked for this project by its name, which anybody may have taken there. Raises
-    ``error`` where the missing module is one of the project's own.
+    ``error`` where the package is there, and only a module of it is missing.
     """
     missing = (error.name or "").partition(".")[0]
-    if missing in ("", "hood", "utils"):
+    if not missing or missing in sys.modules:
         raise error
     files = "-r lock/packages.txt -r lock/extras.txt"
     install = f"{sys.executable} -m pip install --no-deps --require-hashes {files}"

@@ -47,6 +47,9 @@ class Course:
     root: Path
     title: str = "A course"
     id: str = "course"  # of archives and addresses: lower-case letters, digits and "-"
+    about: str = ""  # what it teaches, in a sentence or two
+    install: str = "-r lock/packages.txt"  # what pip takes for a learner's environment
+    install_note: str = ""  # a sentence on it
     packages: tuple[str, ...] = ()  # the course's own, which notebooks and sandboxes import
     drivers: str = ""  # the package with the course's drivers, such as "utils.drivers"
     sandbox: str = ""  # the module that says what kernels import, :mod:`hood.grader.course_sandbox`

@@ -21,6 +21,8 @@ VERSIONS = "versions"
 # Of an instructor's notebook: by exercise, a hash of what its answers were last judged with.
 JUDGED = "judged"
 COPY = "copy"  # what a learner's copy was made from
+# The type of an output with the pictures of a view that moves without Python.
+FRAMES_MIME = "application/vnd.open-the-hood.frames+json"
 # A cell's tag that nbconvert, nbclient and JupyterLab know: after an error the next cells run, too.
 MAY_RAISE = "raises-exception"
 

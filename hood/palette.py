@@ -14,11 +14,14 @@ COLOURS = {
     "link": "#1f6aa5",
     "full": "#0b7a5e",  # of a bar: all points
     "on_full": "#ffffff",  # text on it
+    "full_tint": "#d3ece3",  # a pale ground, as each tint
     "alarm": "#c2471b",
     "on_alarm": "#ffffff",
     "hint": "#faebc6",  # a pale ground
     "right": "#2e7d32",
+    "right_tint": "#d7ecd9",
     "wrong": "#c62838",
+    "wrong_tint": "#f8d9dc",
 }
 
 

@@ -16,11 +16,14 @@ def test_the_course_has_one_look():
         "link": style.STORAGE.colour,
         "full": style.VIEW.colour,
         "on_full": style.VIEW.on,
+        "full_tint": style.VIEW.tint,
         "alarm": style.GRADIENT.colour,
         "on_alarm": style.GRADIENT.on,
         "hint": style.KERNEL.tint,
         "right": style.RIGHT,
+        "right_tint": style.RIGHT_TINT,
         "wrong": style.WRONG,
+        "wrong_tint": style.WRONG_TINT,
     }
     assert {role: course(ROOT).palette[role] for role in COLOURS} == figures
 

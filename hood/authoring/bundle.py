@@ -38,13 +38,12 @@ from hood.classroom.rules.for_learners import rules_for_learners
 from hood.classroom.rules.reading import FILE, read_course_file
 from hood.classroom.rules.sentences import why_not_out
 from hood.course import FILE as COURSE
+from hood.course import course
 from hood.grader.course import open_course
 from hood.grader.submission.released import remember_release
 from hood.learner.contents import CLASS, contents_html, contents_text
 from hood.phase_paths import START, PhasePaths, choose, pages
 
-ARCHIVE = Path("dist") / "open-the-hood.zip"
-TOP = "open-the-hood"
 START_PAGE = f"notebooks/{START}.ipynb"
 EXTRAS = "extras.txt"  # of the lock: what developers need
 # What `hood.learner` needs beside itself.
@@ -79,16 +78,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="let check(...) judge in the learner's notebook; the archive then holds the answers",
     )
-    parser.add_argument("-o", "--output", type=Path, help=f"the archive (default: {ARCHIVE})")
+    parser.add_argument("-o", "--output", type=Path, help="the archive (default: in dist/)")
 
 
 def run(args: argparse.Namespace, root: Path) -> int:
-    path = args.output or root / ARCHIVE
+    top = course(root).id
+    path = args.output or root / "dist" / f"{top}.zip"
     now = datetime.now(UTC)
     files = learner_files(root, args.lab, args.with_checks, path.name, now)
-    content, course = archive(files), open_course(root)
+    content, folder = archive(files, top), open_course(root)
     for lab in sorted({PurePath(name).parts[1] for name in files if name.startswith("release/")}):
-        remember_release(course, lab)
+        remember_release(folder, lab)
     write_whole(path, content)
     print(f"{path}: {len(content) / 1e6:.1f} MB")
     left, file = left_out(root, choose(root, args.lab), now), read_course_file(root)
@@ -103,14 +103,14 @@ def learner_files(
     root: Path,
     labs: Sequence[str] = (),
     with_checks: bool = False,
-    name: str = ARCHIVE.name,
+    name: str = "",
     now: datetime | None = None,
 ) -> dict[str, bytes]:
     """Return everything that a learner gets: content by path in the archive.
 
     `labs` are words as :func:`choose` reads them, all if there are none; `with_checks` adds what
-    judges the labs and so the answers; `name` is the archive's own; `now`, with a time zone, is the
-    moment that decides which labs of a class are out.
+    judges the labs and so the answers; `name` is the archive's own, by default the course's id;
+    `now`, with a time zone, is the moment that decides which labs of a class are out.
 
     Raises UserError when there is no release or no such lab, or something is wrong in
     ``course.yml``, and Refused when a notebook shows hidden parts or holds somebody's answers.
@@ -121,8 +121,9 @@ def learner_files(
         raise UserError("there is no release yet: run `python -m hood build`")
     kept_here = left_out(root, chosen, now or datetime.now(UTC))
     out = [page for page in chosen if page.name not in kept_here]
-    folders = [root / one for one in ("utils", "hood/learner", "hood/judge/checks")]
-    folders.append(root / "benchmarks" / "records")
+    about = course(root)
+    folders = [root / one for one in (*about.packages, *about.records)]
+    folders += [root / "hood" / one for one in ("learner", "judge/checks")]
     if with_checks:
         folders += [root / "hood", *(page.folder for page in out)]
     shared = [path for folder in folders for path in folder.rglob("*") if path.is_file()]
@@ -152,8 +153,8 @@ def learner_files(
     files["environment.yml"] = "".join(kept).encode()
     pythons = tomllib.loads(pyproject)["project"]["requires-python"]
     rules = read_course_file(root)
-    said = {"archive": name, "top": TOP, "pythons": pythons, "with_checks": with_checks}
-    said |= {"in_class": rules is not None}
+    said = {"archive": name or f"{about.id}.zip", "course": about, "pythons": pythons}
+    said |= {"with_checks": with_checks, "in_class": rules is not None}
     files["README.md"] = TEMPLATES.get_template("README.md.j2").render(said).encode()
     files["LICENSE"] = (root / "LICENSE").read_bytes()
     if rules:
@@ -210,12 +211,12 @@ def learner_course(text: str, address: str) -> str:
     return f"lesson_url = {json.dumps(address)}\n{rest}"
 
 
-def archive(files: Mapping[str, bytes]) -> bytes:
-    """Return a zip of the files in one folder, sorted and without dates."""
+def archive(files: Mapping[str, bytes], top: str) -> bytes:
+    """Return a zip of the files in one folder, ``top``, sorted and without dates."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as bundle:
         for name in sorted(files):
-            entry = zipfile.ZipInfo(f"{TOP}/{name}", date_time=(1980, 1, 1, 0, 0, 0))
+            entry = zipfile.ZipInfo(f"{top}/{name}", date_time=(1980, 1, 1, 0, 0, 0))
             entry.external_attr = 0o644 << 16
             entry.compress_type = zipfile.ZIP_DEFLATED
             bundle.writestr(entry, files[name])

@@ -17,6 +17,7 @@ from hood.audience import BUILD
 from hood.authoring.lint import silent_images
 from hood.authoring.notebook import LANGUAGE
 from hood.authoring.text import Problem, Refused, Text, TextCell, at
+from hood.grader.course_sandbox import of_course
 from hood.grader.execution.graded_cell import plain
 from hood.metadata import MAY_RAISE
 from hood.phase_paths import environment_with
@@ -32,7 +33,7 @@ PACKAGE_FILE = re.compile(r"(?:/[\w.+-]+)+/(?=site-packages/)")
 def run_page(
     notebook: NotebookNode, text: Text, root: Path, settings: Mapping[str, str] | None = None
 ) -> NotebookNode:
-    """Execute a lesson's notebook in place, in a kernel that can import `utils`.
+    """Execute a lesson's notebook in place, in a kernel that can import the course's packages.
 
     Raises Refused when a cell fails, hangs or ends the kernel, with its line in the text.
     """
@@ -42,11 +43,8 @@ def run_page(
         # Lessons write to temporary folders, which their readers' systems clear and a build must.
         temporary = Path(private, "tmp")
         temporary.mkdir()
-        # Nothing is compiled yet: lesson 06 shows what compiling takes, and what a cache spares.
-        environment = kernel_environment(root) | {
-            "TMPDIR": str(temporary),
-            "TORCHINDUCTOR_CACHE_DIR": f"{private}/compiled",
-        }
+        environment = kernel_environment(root) | {"TMPDIR": str(temporary)}
+        environment |= of_course().lesson_environment(Path(private))
         client = NotebookClient(
             notebook,
             km=this_python(private),

@@ -11,11 +11,12 @@ from pathlib import Path
 
 from hood.authoring.stated import EXERCISES, numbers, sections
 from hood.authoring.text import Problem, Text, at, parse
+from hood.course import course
 from hood.phase_paths import PhasePaths, anchor, pages
 
 LINK = re.compile(r"\]\((?P<path>[^()\s#]*\b(?P<name>\w+)\.ipynb)(?:#(?P<place>[^()\s]+))?\)")
 NAMED = re.compile(r"\b(lab|lesson)s?\s+(\d\d(?:(?:,| and| to)\s+\d\d)*)(?![\d.])", re.IGNORECASE)
-FILE = re.compile(r"`((?:utils|hood|benchmarks|phases)/[\w./-]*\w\.\w+)`")
+FILE = re.compile(r"`(([\w-]+)/[\w./-]*\w\.\w+)`")
 Fault = tuple[str, int]  # a message, and where in the cell's source it begins
 
 
@@ -64,10 +65,20 @@ def named_faults(phase: PhasePaths, prose: str) -> Iterator[Fault]:
 
 
 def file_faults(phase: PhasePaths, prose: str) -> Iterator[Fault]:
-    """A file of the course, such as `utils/drivers/dispatch.py`, is there."""
+    """A file in a folder of the course, such as `phases/01_means/lab.py`, is there."""
     for match in FILE.finditer(prose):
-        if not (phase.root / match[1]).exists():
+        if match[2] in folders_with_texts(phase.root) and not (phase.root / match[1]).exists():
             yield f"names the file {match[1]}, which the course does not have", match.start()
+
+
+def folders_with_texts(root: Path) -> set[str]:
+    """Return the folders of a course that prose may name a file of."""
+    about = course(root)
+    return {
+        "phases",
+        "hood",
+        *(name.partition("/")[0] for name in (*about.packages, *about.records)),
+    }
 
 
 def exercise_faults(phase: PhasePaths, prose: str) -> Iterator[Fault]:

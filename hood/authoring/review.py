@@ -92,7 +92,7 @@ def differences(
         return
     yield from output_problems(lesson, found, path.stat().st_size)
     if stamp(found).get(EXECUTED) != page_digest(phase, lesson):
-        yield Problem(shown, 0, f"was executed before its text or its utils changed: {REBUILD}")
+        yield Problem(shown, 0, f"was executed before its text or its imports changed: {REBUILD}")
     if not (before := mapping(stamp(found).get(VERSIONS))):
         yield Problem(shown, 0, f"does not say what it was executed with: {REBUILD}")
     elif other := other_versions(before, phase.root):

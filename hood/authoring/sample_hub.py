@@ -16,9 +16,9 @@ import zipfile
 from pathlib import Path
 
 from hood import UserError
-from hood.authoring.bundle import TOP, archive, learner_files
+from hood.authoring.bundle import archive, learner_files
 from hood.classroom.service.hub import CONFIG
-from hood.course import ENGINE, course_folder
+from hood.course import ENGINE, course, course_folder
 
 PROXY = "configurable-http-proxy"
 PROXY_VERSION = "5.3.0"
@@ -46,14 +46,15 @@ def main() -> int:
 
 def prepare(root: Path, folder: Path) -> dict[str, str]:
     """Unpack the bundle into a folder, and return the variables that the sample settings read."""
-    shutil.rmtree(folder / TOP, ignore_errors=True)
+    top = course(root).id
+    shutil.rmtree(folder / top, ignore_errors=True)
     (folder / "homes").mkdir(parents=True, exist_ok=True)
-    with zipfile.ZipFile(io.BytesIO(archive(learner_files(root)))) as bundle:
+    with zipfile.ZipFile(io.BytesIO(archive(learner_files(root), top))) as bundle:
         bundle.extractall(folder)
     return {
         "OPEN_THE_HOOD_COURSE": str(root),
         "OPEN_THE_HOOD_PYTHON": sys.executable,
-        "OPEN_THE_HOOD_BUNDLE": str(folder / TOP),
+        "OPEN_THE_HOOD_BUNDLE": str(folder / top),
         "OPEN_THE_HOOD_HOMES": str(folder / "homes"),
         # for what the hub starts in other folders
         "PYTHONPATH": os.pathsep.join(dict.fromkeys([str(ENGINE), str(root)])),

@@ -7,7 +7,8 @@ not import itself.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from utils.instruments.toolchain import cxx as compiler
@@ -28,10 +29,13 @@ __all__ = [
     "compiler",
     "compiles",
     "environment",
+    "filled_memory",
     "groups",
     "kernel_environment",
     "lacks",
+    "lesson_environment",
     "make_headers",
+    "never_fail",
     "on_the_stack",
     "one_thread",
     "preload",
@@ -39,10 +43,13 @@ __all__ = [
     "preload_group",
     "preload_tracer",
     "refresh",
+    "same_random",
     "use_headers",
     "version",
 ]
 
+# Figures, and runs over gloo, which print their result.
+never_fail = ("utils.views", "utils.instruments.world.gloo")
 compiles = "torch.compile's C++"
 groups = tuple(ON_DEMAND)
 kernel_environment = {
@@ -66,6 +73,14 @@ def environment(folder: Path) -> Mapping[str, str]:
     }
 
 
+def lesson_environment(folder: Path) -> Mapping[str, str]:
+    """Return what the environment of a lesson's kernel has, while the build executes it.
+
+    Nothing is compiled yet: lesson 06 shows what compiling takes, and what a cache spares.
+    """
+    return {"TORCHINDUCTOR_CACHE_DIR": str(folder / "compiled")}
+
+
 def one_thread() -> None:
     """Let torch use one thread in this process."""
     import torch
@@ -78,3 +93,29 @@ def refresh() -> None:
     import torch
 
     torch.default_generator.seed()
+
+
+@contextlib.contextmanager
+def same_random() -> Iterator[None]:
+    """Seed torch's random numbers with 0, and put back their state afterwards."""
+    import torch
+
+    before = torch.get_rng_state()
+    torch.manual_seed(0)
+    try:
+        yield
+    finally:
+        torch.set_rng_state(before)
+
+
+@contextlib.contextmanager
+def filled_memory() -> Iterator[None]:
+    """Fill the result of ``torch.empty`` with NaN, so that no mutant survives by chance."""
+    import torch
+
+    before = torch.are_deterministic_algorithms_enabled()
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(before)

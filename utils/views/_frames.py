@@ -19,7 +19,6 @@ from utils.notebook.figures import png, rasterize, require_alt
 from utils.views._canvas import Drawing
 from utils.views._controls import Control
 
-MIME = "application/vnd.open-the-hood.frames+json"
 MOST = 64  # pictures of a view
 MOST_BYTES = 900_000  # of all its pictures but the first, which are loaded together
 FEWEST = 4  # places at which a range still tells how things go on

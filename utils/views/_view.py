@@ -11,6 +11,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from hood.audience import can_move, filming
+from hood.metadata import FRAMES_MIME
 from utils.notebook.figures import (
     CARD_CLASS,
     DARK_RULE,
@@ -76,7 +77,7 @@ def present(
 
         bundle: dict[str, Any] = dict(mime_bundle(figure, alt=alt))
         with torch.random.fork_rng(devices=[]):  # what comes next draws what it always does
-            bundle[_frames.MIME] = _frames.frames(draw, controls, tries, (figure, alt))
+            bundle[FRAMES_MIME] = _frames.frames(draw, controls, tries, (figure, alt))
         publish_display_data(bundle)
         return
     if not controls or not can_move():

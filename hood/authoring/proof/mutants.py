@@ -21,7 +21,6 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, TypeVar
 
-import torch
 from rich import box
 from rich.console import Console
 from rich.markup import escape
@@ -32,6 +31,7 @@ from hood.authoring.proof.mutate import Mutant, mutants
 from hood.authoring.proof.selftest import LabCode, add_selection, drawn, selection
 from hood.authoring.regions import regions_of
 from hood.authoring.text import parse
+from hood.grader.course_sandbox import of_course
 from hood.judge.answer_key import answer_key
 from hood.judge.checks.answers import Equivalent
 from hood.judge.checks.exercise import Check
@@ -114,7 +114,7 @@ def survey(check: Check, seeds: Sequence[str], lab: Path, most: int = 0) -> Surv
         for mutant in mutants(right.cell, right.lines)
     ]
     trials = drawn(made, most, seeds[0])
-    with usual_settings(), _filled_memory(), warnings.catch_warnings(action="ignore"):
+    with usual_settings(), of_course().filled_memory(), warnings.catch_warnings(action="ignore"):
         for right, of_right in groupby(trials, key=lambda trial: trial.right):
             judge = _Judge(check, seeds, code, right)
             for trial in of_right:
@@ -132,17 +132,6 @@ def survey(check: Check, seeds: Sequence[str], lab: Path, most: int = 0) -> Surv
                 stale.append(f"{said} is killed on {killed} of {len(seeds)} seeds: {t.place()}")
     unexplained = [trial for trial in alive if trial not in explained]
     return Survey(check, len(trials), explained, unexplained, stale)
-
-
-@contextlib.contextmanager
-def _filled_memory() -> Iterator[None]:
-    """Fill the result of ``torch.empty`` with NaN, so that no mutant survives by chance."""
-    before = torch.are_deterministic_algorithms_enabled()
-    torch.use_deterministic_algorithms(True, warn_only=True)
-    try:
-        yield
-    finally:
-        torch.use_deterministic_algorithms(before)
 
 
 def rights(check: Check, lab: Path) -> Iterator[RightCode]:

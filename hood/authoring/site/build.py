@@ -24,25 +24,15 @@ from hood.authoring.site.frames import VIEWS as VIEWS_FILE
 from hood.authoring.site.frames import frames_of
 from hood.authoring.site.markdown import VIEWS, page_markdown
 from hood.authoring.site.pages import pages
+from hood.course import Course, course
 from hood.grader.cleaning.formulas import mathml
 from hood.grader.execution.graded_cell import plain
 from hood.manifest import in_words
 from hood.metadata import VERSIONS
+from hood.palette import palette
 from hood.phase_paths import choose
-from utils.notebook.style import (
-    GRADIENT,
-    INK,
-    RIGHT,
-    RIGHT_TINT,
-    RULE,
-    STORAGE,
-    VIEW,
-    WRONG,
-    WRONG_TINT,
-)
 
 STATIC = Path(__file__).parent / "static"
-TITLE = "Open the Hood"
 DOWNLOADS = "_downloads"
 # Marks a folder that a build made; in the site itself, it also lets GitHub publish "_static".
 MADE = ".nojekyll"
@@ -55,7 +45,7 @@ OWN = re.compile(r'\s(?:href|src|data-src)="(?![a-z][a-z0-9+.-]*:|//)([^"#?]+)')
 # What stands below the title of a lab, and of a lesson.
 DOWNLOAD = (
     '<a href="../{}">Download this lab</a> as a notebook. '
-    "It imports the course's package `utils`, so it runs in a copy of the course: "
+    "It imports the course's own packages, so it runs in a copy of the course: "
     "[run it yourself](/run.md) says how to get one."
 )
 START_HERE = (
@@ -69,34 +59,17 @@ EXECUTED = (
 # Sections in another language than the site's, by their headings: screen readers and browsers need
 # to know it.
 LANGUAGES = {"Resumen en español": "es"}
-# The figures' own colours (`style`), with which the site marks what they stand for, too.
 LIGHT = {
     "hood-text": '"Source Serif 4", "Source Serif Pro", Georgia, serif',
     "font-stack--monospace": '"Source Code Pro", ui-monospace, Menlo, Consolas, monospace',
-    "hood-storage": STORAGE.colour,
-    "hood-view": VIEW.colour,
-    "hood-view-tint": VIEW.tint,
-    "hood-gradient": GRADIENT.colour,
-    "hood-gradient-tint": GRADIENT.tint,
-    "hood-right": RIGHT,
-    "hood-right-tint": RIGHT_TINT,
-    "hood-wrong": WRONG,
-    "hood-wrong-tint": WRONG_TINT,
-    "hood-rule": RULE,
     "hood-figure": "none",
-    "color-brand-primary": STORAGE.colour,
-    "color-brand-content": STORAGE.colour,
-    "color-brand-visited": STORAGE.colour,
-    "color-foreground-primary": INK,
     "color-background-primary": "#ffffff",
     "color-background-secondary": "#f6f7f8",
 }
 DARK = {
-    "hood-storage": "#6db3ea",
-    "hood-view": "#5fd0b0",
-    "hood-view-tint": "#163a31",
-    "hood-gradient": "#f0916b",
-    "hood-gradient-tint": "#47251a",
+    "hood-link": "#6db3ea",
+    "hood-full-tint": "#163a31",
+    "hood-alarm": "#f0916b",
     "hood-right": "#7fcf87",
     "hood-right-tint": "#1d3a20",
     "hood-wrong": "#f58a94",
@@ -134,6 +107,7 @@ def build(
     repository = repository_url(root)
     clear(site)
     clear(sources)
+    about = course(root)
     for page in every:
         top, views = "", None if page.is_lab or page.is_words else pictures.get(page.phase)
         if page.is_lab:
@@ -152,7 +126,7 @@ def build(
             shutil.copytree(views, site / VIEWS, ignore=leave, dirs_exist_ok=True)
         text = page_markdown(page, top, moved, site, repository)
         write_whole(sources / f"{page.docname}.md", text.encode())
-    run_sphinx(sources, site, folder, workers, repository)
+    run_sphinx(sources, site, folder, workers, settings(about, repository))
     if wrong := list(faults(site)):
         raise UserError("\n".join(["the site's links are not in order:", *wrong]))
     took = time.perf_counter() - drawn
@@ -186,7 +160,9 @@ def faults(site: Path) -> Iterator[str]:
                 yield f"{name} leads to {address}, which does not exist"
 
 
-def run_sphinx(sources: Path, site: Path, folder: Path, workers: int, repository: str = "") -> None:
+def run_sphinx(
+    sources: Path, site: Path, folder: Path, workers: int, settings: dict[str, object]
+) -> None:
     warnings = io.StringIO()
     app = Sphinx(
         sources,
@@ -194,7 +170,7 @@ def run_sphinx(sources: Path, site: Path, folder: Path, workers: int, repository
         site,
         folder / "doctrees",
         "html",
-        confoverrides=settings(repository),
+        confoverrides=settings,
         status=None,
         warning=warnings,
         freshenv=True,
@@ -205,8 +181,9 @@ def run_sphinx(sources: Path, site: Path, folder: Path, workers: int, repository
         raise UserError(f"Sphinx could not make every page:\n{warned}")
 
 
-def settings(repository: str = "") -> dict[str, object]:
+def settings(about: Course, repository: str = "") -> dict[str, object]:
     """Return Sphinx's settings; every page links the repository, where its address is known."""
+    title = about.title
     source = {"name": "The course's repository", "url": repository, "html": "Repository"}
     return {
         "extensions": ["myst_parser", "sphinx.ext.githubpages", __name__],
@@ -222,8 +199,8 @@ def settings(repository: str = "") -> dict[str, object]:
         "myst_heading_anchors": 6,
         "myst_heading_slug_func": "hood.phase_paths.slug",
         "myst_update_mathjax": False,
-        "project": TITLE,
-        "html_title": TITLE,
+        "project": title,
+        "html_title": title,
         "html_theme": "furo",
         "html_static_path": [str(STATIC)],
         "html_css_files": ["hood.css"],
@@ -236,13 +213,25 @@ def settings(repository: str = "") -> dict[str, object]:
         "html_theme_options": {
             "top_of_page_buttons": [],
             "footer_icons": [source | {"class": ""}] if repository else [],
-            "light_css_variables": LIGHT,
+            "light_css_variables": light(),
             "dark_css_variables": DARK,
         },
         "html_use_index": False,
         "html_domain_indices": False,
         "highlight_language": "none",
         "pygments_style": "github-light",
+    }
+
+
+def light() -> dict[str, str]:
+    """Return Furo's variables of a light page, in the course's colours."""
+    colours = palette()
+    links = dict.fromkeys(("primary", "content", "visited"), colours["link"])
+    return {
+        **LIGHT,
+        **{f"hood-{role.replace('_', '-')}": colour for role, colour in colours.items()},
+        **{f"color-brand-{name}": colour for name, colour in links.items()},
+        "color-foreground-primary": colours["ink"],
     }
 
 

@@ -26,8 +26,8 @@ from hood.authoring.notebook import to_notebook
 from hood.authoring.steps import read_texts
 from hood.authoring.text import Refused, Text
 from hood.manifest import versions
+from hood.metadata import FRAMES_MIME as MIME
 from hood.phase_paths import PhasePaths
-from utils.views._frames import MIME
 
 VIEWS = "views.json"
 Views = dict[str, dict[str, Any]]  # by cell, then by output

@@ -12,6 +12,7 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Protocol
@@ -42,6 +43,8 @@ class CourseSandbox:
     # The environment of the zygote, with its folder; and of its kernels, beside that.
     environment: Callable[[Path], Mapping[str, str]] = lambda folder: {}
     kernel_environment: Mapping[str, str] = field(default_factory=dict)
+    # Of a lesson that the build executes, with a folder that is removed afterwards.
+    lesson_environment: Callable[[Path], Mapping[str, str]] = lambda folder: {}
     # What compiling needs and this machine lacks, None for nothing; and the compiler's path.
     lacks: Callable[[], Lack | None] = _nothing
     compiler: Callable[[], str] = lambda: ""
@@ -57,6 +60,11 @@ class CourseSandbox:
     version: Callable[[], list[str]] = list
     one_thread: Callable[[], None] = _nothing  # let libraries compute with one thread
     refresh: Callable[[], None] = _nothing  # draw new random states in a kernel
+    # Where the proof runs a lab's own cells. Modules of functions that report no mistake to a
+    # program; the same random numbers each time; no leftover in memory that nobody has written.
+    never_fail: tuple[str, ...] = ()
+    same_random: Callable[[], AbstractContextManager[None]] = nullcontext
+    filled_memory: Callable[[], AbstractContextManager[None]] = nullcontext
 
 
 def load(name: str) -> CourseSandbox:

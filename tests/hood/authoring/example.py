@@ -137,6 +137,13 @@ c.CourseDirectory.root = "/nowhere"
 c.ClearSolutions.code_stub = {"python": 'raise NotImplementedError("write your answer here")'}
 """
 
+COURSE = """\
+title = "Rows"
+id = "rows"
+packages = ["utils"]
+records = ["benchmarks/records"]
+"""
+
 PYPROJECT = """\
 [project]
 name = "open-the-hood"
@@ -192,7 +199,7 @@ def make_project(root: Path) -> Project:
     made.write("phases/01_rows/lesson.py", LESSON)
     made.write("phases/01_rows/checks.py", CHECKS)
     made.write("phases/01_rows/answers/tensor_bytes.toml", ANSWERS)
-    made.write("course.toml", 'title = "Rows"\nid = "rows"\npackages = ["utils"]\n')
+    made.write("course.toml", COURSE)
     made.write("utils/__init__.py", 'WORD = "hello"\n')
     made.write("course.toml", 'packages = ["utils"]\nversions = ["numpy"]\n')
     made.write("nbgrader_config.py", CONFIG)

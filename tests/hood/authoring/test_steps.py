@@ -160,7 +160,7 @@ def test_a_release_does_not_tell_what_the_answers_were_judged_with(built):
 def test_changed_utils_or_force_execute_again(course, no_kernel):
     course.write("utils/__init__.py", 'WORD = "changed"\n')
     assert check(course) == [
-        f"{PAGE}: was executed before its text or its utils changed: run `python -m hood build`"
+        f"{PAGE}: was executed before its text or its imports changed: run `python -m hood build`"
     ]
     build(course)
     assert no_kernel == ["phases/01_rows/lesson.py"]

@@ -180,7 +180,9 @@ def ask(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.slow(5)
 def test_a_learners_install_gives_nothing_away_and_the_project_does(tmp_path, course):
-    with zipfile.ZipFile(io.BytesIO(archive(learner_files(ROOT, ["00"])))) as packed:
+    with zipfile.ZipFile(
+        io.BytesIO(archive(learner_files(ROOT, ["00"]), "open-the-hood"))
+    ) as packed:
         packed.extractall(tmp_path)
     install = tmp_path / "open-the-hood"
     # from below its folder, so that neither this project nor its packages are on the path

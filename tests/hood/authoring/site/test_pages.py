@@ -11,12 +11,13 @@ from sphinx.util.docutils import docutils_namespace
 from hood import UserError
 from hood.authoring.folds import fold_answers
 from hood.authoring.notebook import to_bytes
-from hood.authoring.site.build import MADE, clear, faults, run_sphinx
+from hood.authoring.site.build import MADE, clear, faults, run_sphinx, settings
 from hood.authoring.site.markdown import html, page_markdown
 from hood.authoring.site.pages import docname_of, link, page_of, uri
 from hood.authoring.text import NEEDS_KERNEL
+from hood.course import course
 from hood.grader.cleaning.formulas import mathml
-from hood.phase_paths import PhasePaths, slug
+from hood.phase_paths import ROOT, PhasePaths, slug
 from utils.notebook import drills
 
 
@@ -244,7 +245,7 @@ def test_words_that_link_to_nowhere_are_no_page(tmp_path):
     links = " ".join(f"[on]({address})" for address in nowhere)
     (sources / "index.md").write_text(f"# A\n\n## One\n\n{links} [on](/index.md#one)\n")
     with docutils_namespace(), pytest.raises(UserError, match="not make every page") as refused:
-        run_sphinx(sources, tmp_path / "html", tmp_path, 1)
+        run_sphinx(sources, tmp_path / "html", tmp_path, 1, settings(course(ROOT)))
     assert all(f"'{one}'" in str(refused.value) for one in ("two", "/other.md", "three"))
     assert str(refused.value).count("WARNING") == 3
 
@@ -272,7 +273,7 @@ def test_a_page_says_its_languages_and_links_the_repository(address, tmp_path):
         "# A\n\nOne.\n\n## Resumen en español\n\nUno.\n\n## B\n\nTwo.\n"
     )
     with docutils_namespace():
-        run_sphinx(sources, tmp_path / "html", tmp_path, 1, address)
+        run_sphinx(sources, tmp_path / "html", tmp_path, 1, settings(course(ROOT), address))
     shown = (tmp_path / "html" / "index.html").read_text()
     assert re.findall(r'<section id="([^"]+)" lang="es">', shown) == ["resumen-en-espanol"]
     assert shown.count(' lang="') == 2  # and the page's own
@@ -290,7 +291,7 @@ def test_sphinx_reads_markdown_as_jupyterlab_does(tmp_path):
     )
     (sources / "index.md").write_text(words)
     with docutils_namespace():
-        run_sphinx(sources, tmp_path / "html", tmp_path, 1)
+        run_sphinx(sources, tmp_path / "html", tmp_path, 1, settings(course(ROOT)))
     page = (tmp_path / "html" / "index.html").read_text().partition("<article")[2]
     assert page.count("<math") == 1
     assert "one $ alone, <s>no</s>" in page
