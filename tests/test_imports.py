@@ -10,7 +10,8 @@ ROOT = Path(__file__).resolve().parents[1]
 ALLOWED = {
     "utils": {"utils", "hood.judge"},
     # A process that is told of no course asks `hood.course`; a sandbox does not have it.
-    "hood/judge/connection": {"hood.judge.connection", "hood.course"},
+    "hood/judge/connection": {"hood.judge.connection", "hood.judge.values", "hood.course"},
+    "hood/judge/values": {"hood.judge.values"},
     "hood/grader/inside": {"hood.grader.inside", "hood.judge.connection"},
 }
 

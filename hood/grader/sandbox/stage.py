@@ -31,7 +31,13 @@ SHOWN = (
 )
 
 # What kernels import of the project.
-IMPORTED = ("utils", "hood/judge/checks", "hood/judge/connection", "hood/grader/inside")
+IMPORTED = (
+    "utils",
+    "hood/judge/checks",
+    "hood/judge/connection",
+    "hood/judge/values",
+    "hood/grader/inside",
+)
 
 PACKAGES = (f"{os.sep}site-packages", f"{os.sep}dist-packages")
 
