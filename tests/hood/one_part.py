@@ -1,6 +1,7 @@
-"""A check of one part, for tests of what judges."""
+"""A check of one part, for tests of what judges, and answers for checks that lie in no phase."""
 
-from hood.judge.checks.exercise import Check
+from hood.judge.checks.answers import source_as
+from hood.judge.checks.exercise import Check, functions_of
 
 
 def one_part(name, reference, cases, **more):
@@ -8,3 +9,28 @@ def one_part(name, reference, cases, **more):
     check.reference(reference)
     check.cases(cases)
     return check
+
+
+def misconception(check, name, says, *, earns):
+    """A decorator that adds a wrong answer, as a file beside a phase's checks has it."""
+    return lambda thing: _add(check, check.misconceptions, name, thing, earns, says)
+
+
+def alternate(check, name):
+    """A decorator that adds another right answer."""
+    return lambda thing: _add(check, check.alternates, name, thing, check.points, "")
+
+
+def _add(check, to, name, thing, earns, says):
+    own = functions_of(thing)
+    if isinstance(own, type):
+        own.__name__ = check.name  # as a learner's class is called: torch's errors quote it
+    if isinstance(check.right, dict) and isinstance(own, dict):
+        sources = {key: source_as(function, key) for key, function in own.items()}
+        own = {**check.right, **own}
+    else:
+        has_source = getattr(own, "__name__", "<lambda>") != "<lambda>"
+        sources = {check.name: source_as(own, check.name)} if has_source else {}
+    rest = bool(sources) and not set(check.names) <= sources.keys()
+    to.append(check.candidate(name, own, sources, rest, earns, says))
+    return thing

@@ -29,7 +29,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from hood.judge.checks.answers import AnswersFile, Candidate, Equivalent, source_as
+from hood.judge.checks.answers import AnswersFile, Candidate, Equivalent
 from hood.judge.checks.compare import Tolerance
 from hood.judge.checks.draw import Draw
 
@@ -243,29 +243,13 @@ class Check:
         A decorator for a function or class; a class named ``_`` holds the functions of an
         exercise that asks for several. A plain value may be given too.
         """
-        self._reference = _as_thing(thing)
+        self._reference = functions_of(thing)
         return thing
 
     def cases(self, generate: Callable[[Draw], Iterable[Case]]) -> Callable:
         """Register the generator of cases. Used as a decorator."""
         self._cases = generate
         return generate
-
-    def misconception(
-        self, name: str, explanation: str, *, earns: float | Mapping[str, float]
-    ) -> Callable:
-        """Register a wrong solution that a real learner would hand in. Used as a decorator.
-
-        A phase's checks have theirs in a file; see :mod:`hood.judge.checks.answers`.
-        name: the name that the mistake has in the field. explanation: what the learner reads: what
-        comes of the code, never the answer. earns: points; by part if some part cannot be run
-        everywhere (others earn 0).
-        """
-        return lambda thing: self._add(self.misconceptions, name, thing, earns, explanation)
-
-    def alternate(self, name: str) -> Callable:
-        """Register another right solution, by a short name. Used as a decorator."""
-        return lambda thing: self._add(self.alternates, name, thing, self.points, "")
 
     def not_run(self) -> dict[str, str]:
         """Return the parts that can't be run on this machine, and why."""
@@ -334,7 +318,7 @@ class Check:
             return []
         right = self.right if isinstance(self.right, dict) else {self.name: self.right}
         return [
-            self._candidate(
+            self.candidate(
                 answer.name,
                 self.thing_in(answer.names),
                 answer.sources,
@@ -346,28 +330,7 @@ class Check:
             for answer in self._file.answers(kind, right)
         ]
 
-    def _add(
-        self,
-        to: list[Candidate],
-        name: str,
-        thing: Any,
-        earns: float | Mapping[str, float],
-        explanation: str,
-    ) -> Any:
-        own = _as_thing(thing)
-        if isinstance(own, type):
-            own.__name__ = self.name  # as a learner's class is called: torch's errors quote it
-        if isinstance(self.right, dict) and isinstance(own, dict):
-            sources = {key: source_as(function, key) for key, function in own.items()}
-            own = {**self.right, **own}
-        else:
-            has_source = getattr(own, "__name__", "<lambda>") != "<lambda>"
-            sources = {self.name: source_as(own, self.name)} if has_source else {}
-        rest = bool(sources) and not set(self.names) <= sources.keys()
-        to.append(self._candidate(name, own, sources, rest, earns, explanation))
-        return thing
-
-    def _candidate(
+    def candidate(
         self,
         name: str,
         thing: Any,
@@ -377,6 +340,10 @@ class Check:
         explanation: str,
         reads: str = "",
     ) -> Candidate:
+        """Return an answer of this exercise; the arguments are :class:`Candidate`'s.
+
+        ``earns`` may be by part. Raises LookupError for a part that there is not.
+        """
         by_part = earns if isinstance(earns, Mapping) else None
         if by_part is not None and not set(by_part) <= set(self.parts):
             raise LookupError(f"check {self.name!r}: {name!r} earns for parts it doesn't have")
@@ -392,7 +359,7 @@ class Check:
         )
 
 
-def _as_thing(thing: Any) -> Any:
+def functions_of(thing: Any) -> Any:
     """Return a class named ``_`` as a dict of its functions, and anything else as it is."""
     if isinstance(thing, type) and thing.__name__ == "_":
         return {

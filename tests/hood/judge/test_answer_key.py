@@ -12,7 +12,7 @@ from hood.judge.difference import difference
 from hood.judge.judge import judge
 from hood.judge.outcome import CaseOutcome
 from hood.judge.subject import SubjectRaised
-from tests.hood.one_part import one_part
+from tests.hood.one_part import alternate, misconception, one_part
 from utils.instruments.world import connect
 
 
@@ -30,12 +30,12 @@ def doubling(played: list) -> Check:
         for _ in range(2):
             yield case("p", draw.tensor((3,)))
 
-    @check.misconception("squared", "You multiplied it by itself.", earns=0)
+    @misconception(check, "squared", "You multiplied it by itself.", earns=0)
     def _(x):
         played.append("squared")
         return x * x
 
-    @check.alternate("a sum")
+    @alternate(check, "a sum")
     def _(x):
         return x + x
 
@@ -130,7 +130,7 @@ def test_a_case_for_which_this_side_has_too_little_memory_is_held_against_nobody
 def test_what_a_misconception_warns_of_is_not_shown_and_what_the_answer_warns_of_is():
     check = doubling([])
 
-    @check.misconception("noisy", "It was halved.", earns=0)
+    @misconception(check, "noisy", "It was halved.", earns=0)
     def _(x):
         warnings.warn("of the misconception", stacklevel=1)
         return x / 2
@@ -147,7 +147,7 @@ def test_what_a_misconception_warns_of_is_not_shown_and_what_the_answer_warns_of
 
 def test_a_misconception_that_needs_too_much_memory_names_nobody():
     check = one_part("modest", lambda x: 2 * x, lambda draw: [case("p", draw.tensor((3,)))])
-    check.misconception("greedy", "It was repeated.", earns=0)(lambda x: x.repeat(2**44))
+    misconception(check, "greedy", "It was repeated.", earns=0)(lambda x: x.repeat(2**44))
     verdict = judge(check, lambda x: x + 1, "s")
     assert (verdict.status, verdict.misconceptions) == ("wrong", [])
 

@@ -16,7 +16,7 @@ from hood.judge.report import VerdictReport
 from hood.judge.source.learner_source import LearnerSource
 from hood.judge.subject import SubjectRaised
 from hood.verdict import VERDICT_MIME, Cause, PartResult, Status, Verdict
-from tests.hood.one_part import one_part
+from tests.hood.one_part import alternate, misconception, one_part
 from utils.minigpt import MiniGPTConfig
 
 scaled = Check(
@@ -45,17 +45,17 @@ def _(draw):
     yield case("refusals", draw.tensor((2, 2)), -1, raises="ValueError")
 
 
-@scaled.misconception("added", "the factor was added.", earns=0)
+@misconception(scaled, "added", "the factor was added.", earns=0)
 def _(x, k):
     return x + k
 
 
-@scaled.misconception("never refuses", "negative factors were let through.", earns=2)
+@misconception(scaled, "never refuses", "negative factors were let through.", earns=2)
 def _(x, k):
     return x * k
 
 
-@scaled.alternate("the other way round")
+@alternate(scaled, "the other way round")
 def _(x, k):
     assert_positive = k >= 0
     if not assert_positive:
@@ -163,7 +163,7 @@ def many(*wrong, parts=2):
         case(f"part {k}", 10 * k + n) for k in range(parts) for n in range(1, 6)
     ])  # fmt: skip
     for name, thing in wrong:
-        check.misconception(name, f"it was {name}.", earns=0)(thing)
+        misconception(check, name, f"it was {name}.", earns=0)(thing)
     return check
 
 
@@ -230,8 +230,8 @@ def coarse():
         return subject(3) == 6
 
     check.cases(lambda draw: [case("value", 5), Case("yes or no", is_right)])
-    check.misconception("squared", "it was squared.", earns=0)(lambda x: x * x)
-    check.misconception("halved", "it was halved.", earns=0)(lambda x: x / 2)
+    misconception(check, "squared", "it was squared.", earns=0)(lambda x: x * x)
+    misconception(check, "halved", "it was halved.", earns=0)(lambda x: x / 2)
     return check
 
 
@@ -256,8 +256,8 @@ def test_a_refusal_in_other_words_counts_as_agreement():
         return f
 
     check.reference(refusing(-1, -2))
-    check.misconception("none", "none is refused.", earns=0)(refusing())
-    check.misconception("only -1", "only -1 is refused.", earns=0)(refusing(-1))
+    misconception(check, "none", "none is refused.", earns=0)(refusing())
+    misconception(check, "only -1", "only -1 is refused.", earns=0)(refusing(-1))
 
     def learner(x):
         if x == -1:
@@ -279,7 +279,7 @@ def test_a_mistaken_refusal_in_other_words_is_the_same_mistake():
     check = Check("halves", parts={"all": 2}, reads="R")
     check.reference(lambda x: x / 2)
     check.cases(lambda draw: (case("all", x) for x in (1, 2, 3)))
-    check.misconception("refuses", "all is refused.", earns=0)(refusing("no halves of"))
+    misconception(check, "refuses", "all is refused.", earns=0)(refusing("no halves of"))
     assert judge(check, refusing("not"), "s").misconceptions == ["refuses"]
     assert judge(check, lambda x: x / None, "s").misconceptions == []
 
@@ -288,7 +288,7 @@ def test_who_shares_storage_hides_no_mistake_where_nobody_asks():
     check = Check("halves", parts={"p": 2}, reads="r")
     check.reference(lambda x: {"left": x[:1], "right": x[1:]})
     check.cases(lambda draw: (case("p", torch.arange(n)) for n in (2.0, 5.0)))
-    wrong = check.misconception("exchanged", "left is right.", earns=0)
+    wrong = misconception(check, "exchanged", "left is right.", earns=0)
     wrong(lambda x: {"left": x[1:], "right": x[:1]})
     for thing in (
         lambda x: {"right": x[:1], "left": x[1:]},
@@ -434,7 +434,7 @@ def test_a_class_is_judged_by_what_its_methods_do():
     check = Check("counter", parts={"counts": 1}, reads="r")
     check.reference(Right)
     check.cases(lambda draw: [Case("counts", play)])
-    check.misconception("forgetful", "the sum was not kept.", earns=0)(Forgetful)
+    misconception(check, "forgetful", "the sum was not kept.", earns=0)(Forgetful)
     assert judge(check, Right, "s").earned == 1
     assert judge(check, Forgetful, "s").misconceptions == ["forgetful"]
 
@@ -474,7 +474,7 @@ def test_report_carries_the_verdict_for_programs():
 def test_proof_finds_a_check_that_cannot_fail():
     lax = one_part("lax", lambda x: None, lambda draw: [case("p", 1)])
 
-    @lax.misconception("wrong", "anything.", earns=0)
+    @misconception(lax, "wrong", "anything.", earns=0)
     def _(x):
         return None
 
@@ -490,7 +490,7 @@ def test_proof_finds_a_name_that_only_the_checks_file_has():
     """The sample class hands candidates in, so they must run where a learner's code runs."""
     odd = one_part("odd", lambda x: x % 2, lambda draw: [case("p", 1)])
 
-    @odd.alternate("with a helper")
+    @alternate(odd, "with a helper")
     def _(x):
         return math.fmod(x, 2)
 
@@ -548,11 +548,11 @@ def test_proof_finds_a_stub_that_earns_and_a_cell_that_does_not_run():
 def test_proof_finds_two_misconceptions_that_look_alike():
     twins = one_part("twins", lambda x: x, lambda draw: [case("p", 1)])
 
-    @twins.misconception("first", "one.", earns=0)
+    @misconception(twins, "first", "one.", earns=0)
     def _(x):
         return x + 1
 
-    @twins.misconception("second", "two.", earns=0)
+    @misconception(twins, "second", "two.", earns=0)
     def _(x):
         return 1 + x
 
@@ -628,7 +628,7 @@ def partly_run():
     check.reference(lambda x: x + 1)
     check.cases(lambda draw: [case("here", 1), not_run("on a GPU", "needs a GPU")])
 
-    @check.misconception("doubled", "it was doubled.", earns={"on a GPU": 3})
+    @misconception(check, "doubled", "it was doubled.", earns={"on a GPU": 3})
     def _(x):
         return x * 3
 
@@ -681,7 +681,7 @@ def test_the_report_says_what_an_answer_was_held_against():
 
 def test_a_value_that_cannot_be_compared_is_wrong_and_no_failure_of_the_grader():
     check = one_part("configured", lambda x: MiniGPTConfig(d_model=x), lambda draw: [case("p", 4)])
-    check.misconception("other", "it is another.", earns=0)(lambda x: MiniGPTConfig(d_model=x + 1))
+    misconception(check, "other", "it is another.", earns=0)(lambda x: MiniGPTConfig(d_model=x + 1))
     verdict = judge(check, lambda x: MiniGPTConfig(d_model=torch.tensor([x, x])), "s")
     assert (verdict.status, verdict.earned) == ("wrong", 0)
     assert "another kind" in verdict.parts[0].problem
@@ -705,7 +705,7 @@ def three_parts():
 
 def test_what_to_read_hangs_on_the_mistake():
     check = three_parts()
-    check.misconception("one more", "it is one too large.", earns=0)(lambda x: 2 * x + 1)
+    misconception(check, "one more", "it is one too large.", earns=0)(lambda x: 2 * x + 1)
     verdict = judge(check, lambda x: x, "s")
     assert [part.reads for part in verdict.parts] == ["1", "2", "All"]
     assert verdict.section == "1"

@@ -20,6 +20,7 @@ from hood.judge.checks.answers import Equivalent
 from hood.judge.checks.exercise import Case, Check, case
 from hood.judge.connection.rpc_client import InProcess
 from hood.judge.judge import first_failure, judge
+from tests.hood.one_part import alternate
 
 LAB = '''# %% [markdown]
 # # A lab
@@ -96,7 +97,7 @@ def test_only_what_the_learner_writes_is_changed(lab):
 def test_alternates_are_changed_too(lab):
     check = make_check()
 
-    @check.alternate("smaller of two")
+    @alternate(check, "smaller of two")
     def _(x, top):
         return top if top < x else x
 

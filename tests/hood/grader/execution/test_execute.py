@@ -17,6 +17,7 @@ from hood.phase_paths import ROOT, PhasePaths
 from hood.verdict import VERDICT_MIME, Cause, Verdict
 from tests.hood.grader.execution.test_graded_cell import graded_cell
 from tests.hood.grader.sandbox.inmate import descendants
+from tests.hood.one_part import misconception
 
 pytestmark = pytest.mark.slow(20)
 
@@ -27,7 +28,7 @@ UNSAFE = {"unsafe_no_sandbox": True}
 TWICE = Check("twice", parts={"numbers": 2}, reads="A section")
 TWICE.reference(lambda x: 2 * x)
 TWICE.cases(lambda draw: [case("numbers", draw.integer(1, 10**9)) for _ in range(3)])
-TWICE.misconception("squared", "it was squared.", earns=0)(lambda x: x * x)
+misconception(TWICE, "squared", "it was squared.", earns=0)(lambda x: x * x)
 
 
 @dataclass(frozen=True)

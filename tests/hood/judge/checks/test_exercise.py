@@ -6,6 +6,7 @@ import pytest
 
 from hood.judge.checks.answers import edited
 from hood.judge.checks.exercise import Check, case, not_run
+from tests.hood.one_part import alternate, misconception
 
 
 def doubled(x):
@@ -25,7 +26,9 @@ class Counter:
 def test_an_edit_makes_another_function_with_a_source_of_its_own():
     check = Check("doubled", parts={"p": 1}, reads="r")
     check.reference(doubled)
-    check.misconception("tripled", "three times.", earns=0)(edited(doubled, ("x + x", "x + x + x")))
+    misconception(check, "tripled", "three times.", earns=0)(
+        edited(doubled, ("x + x", "x + x + x"))
+    )
     (tripled,) = check.misconceptions
     assert (tripled.thing(2), doubled(2)) == (6, 4)
     assert "return x + x + x" in tripled.source()
@@ -52,7 +55,7 @@ def test_one_function_of_several_can_be_edited():
         def less(x):
             return x - 1
 
-    @check.misconception("by two", "2 was added.", earns=0)
+    @misconception(check, "by two", "2 was added.", earns=0)
     class _:
         more = edited(check.right["more"], ("x + 1", "x + 2"))
 
@@ -81,10 +84,10 @@ def test_what_can_be_earned_leaves_out_what_is_not_run(partly):
 
 
 def test_what_a_candidate_must_earn_follows(partly):
-    partly.alternate("twice")(lambda x: 2 * x)
-    partly.misconception("none", "n.", earns=0)(lambda x: x)
-    partly.misconception("some", "s.", earns={"there": 3})(lambda x: x)
-    partly.misconception("vague", "v.", earns=3)(lambda x: x)
+    alternate(partly, "twice")(lambda x: 2 * x)
+    misconception(partly, "none", "n.", earns=0)(lambda x: x)
+    misconception(partly, "some", "s.", earns={"there": 3})(lambda x: x)
+    misconception(partly, "vague", "v.", earns=3)(lambda x: x)
     none, some, vague = partly.misconceptions
     assert partly.expects(partly.alternates[0]) == 2
     assert (partly.expects(none), partly.expects(some), some.earns) == (0, 0, 3)
@@ -94,7 +97,7 @@ def test_what_a_candidate_must_earn_follows(partly):
 
 def test_points_for_an_unknown_part_are_refused(partly):
     with pytest.raises(LookupError, match="doesn't have"):
-        partly.misconception("odd", "o.", earns={"nowhere": 1})(lambda x: x)
+        misconception(partly, "odd", "o.", earns={"nowhere": 1})(lambda x: x)
 
 
 def test_a_candidate_is_called_what_a_learner_calls_it():
@@ -105,6 +108,6 @@ def test_a_candidate_is_called_what_a_learner_calls_it():
     class _Wrong:
         pass
 
-    check.misconception("wrong", "it is.", earns=0)(_Wrong)
+    misconception(check, "wrong", "it is.", earns=0)(_Wrong)
     assert check.misconceptions[0].thing.__name__ == "Layer"
     assert check.misconceptions[0].source() == "class Layer:\n    pass"

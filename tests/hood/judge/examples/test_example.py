@@ -22,7 +22,7 @@ from hood.judge.judge import judge
 from hood.judge.report import VerdictReport
 from hood.phase_paths import ROOT, choose
 from hood.verdict import Status
-from tests.hood.one_part import one_part
+from tests.hood.one_part import misconception, one_part
 from tests.phases import dear, shown_words
 
 ROUNDED = Tolerance(2e-3, 1e-3)
@@ -544,7 +544,7 @@ def test_a_case_with_nothing_in_it_is_not_shown_where_another_fails_too():
 def test_below_a_name_stands_a_case_of_that_mistake():
     """In small cases the code is wrong in another way than the misconception."""
     check = made(lambda n: n, lambda draw: [case("p", draw.integer(0, 10**6)) for _ in "abc"])
-    check.misconception("one more", "it is one too large.", earns=0)(lambda n: n + 1)
+    misconception(check, "one more", "it is one too large.", earns=0)(lambda n: n + 1)
     both = lambda n: n + 1 if n > 99 else n + 2  # noqa: E731
     verdict = exemplify(judge(check, both, "run"), check, both, "public")
     assert verdict.misconceptions == ["one more"]

@@ -21,11 +21,6 @@ def _(draw):
         yield case("any tensor", draw.tensor(draw.shape(2)))
 
 
-@twice.misconception("squared", "You multiplied the tensor by itself.", earns=0)
-def _(x):
-    return x * x
-
-
 row_sums = Check("row_sums", parts={"floats": 1, "integers": 2}, reads="Sums along a dimension")
 
 
@@ -39,11 +34,6 @@ def _(draw):
     yield case("floats", draw.tensor(draw.shape(2)))
     # All positive: the lazy learner's zeros must never be right by chance.
     yield case("integers", draw.tensor(draw.shape(2), dtype=torch.int64).abs() + 1)
-
-
-@row_sums.misconception("columns", "You summed the columns.", earns=0)
-def _(x):
-    return x.sum(dim=0)
 
 
 corner = Check(
@@ -67,8 +57,3 @@ def _(x):
 @corner.cases
 def _(draw):
     yield case("a view", draw.tensor((4, 5)))
-
-
-@corner.misconception("a copy", "You made a tensor of its own.", earns=0)
-def _(x):
-    return x.as_strided((2, 2), x.stride(), x.storage_offset()).clone()
