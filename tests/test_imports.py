@@ -8,7 +8,8 @@ from tests.rooms import COMMANDS, ENGINE, FLOORS, ROOT, arrows, between, circles
 # Folders that may import less than their room, to what they may import.
 NARROW = {
     # A process that is told of no course asks `hood.course`; a sandbox does not have it.
-    "hood.judge.connection": ("hood.judge.connection", "hood.course"),
+    "hood.judge.connection": ("hood.judge.connection", "hood.judge.values", "hood.course"),
+    "hood.judge.values": ("hood.judge.values",),
     "hood.grader.inside": ("hood.grader.inside", "hood.judge.connection"),
 }
 # What the course's own package may import.

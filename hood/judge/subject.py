@@ -13,15 +13,12 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-import numpy as np
-import torch
-
 from hood.course import course, course_folder
 from hood.judge.checks.compare import kind_of
 from hood.judge.connection.codec import NotByValue
 from hood.judge.connection.drivers import WHOLE, Declared, NoDriver, declared, find_driver
 from hood.judge.connection.rpc_client import Connection
-from hood.judge.connection.rpc_server import address, stored_in
+from hood.judge.values.table import address, grid, stored_in
 from hood.untrusted import seen
 
 MAX_MESSAGE = 240
@@ -259,11 +256,11 @@ class Handle:
         """
         return self._subject.run(args, kwargs, made=self.made, method=method)
 
-    def gradients(self, upstream: torch.Tensor, *args: Any) -> dict[str, Any]:
+    def gradients(self, upstream: Any, *args: Any) -> dict[str, Any]:
         """Call the instance, a module, and send a gradient back through it.
 
         ``upstream`` is the gradient of the output, with the output's shape and dtype. It returns
-        what :func:`hood.judge.connection.rpc_server.gradients` returns.
+        what :func:`hood.judge.connection.torch_calls.gradients` returns.
         """
         asked = {"made": self.made, "args": args, "upstream": upstream}
         return self._subject.ask(do="gradients", **asked)["value"]
@@ -359,20 +356,14 @@ def _without_numbers(text: str) -> str:
 
 
 def _argument_shared_by(tensor: Any, arguments: list) -> int | None:
-    places = [address(a) if isinstance(a, torch.Tensor) else 0 for a in arguments]
-    place = address(tensor) if isinstance(tensor, torch.Tensor) else 0  # as of an empty storage
+    places, place = [*map(address, arguments)], address(tensor)
     return places.index(place) if place and place in places else None
 
 
 def _is_unchanged(before: Any, after: Any) -> bool:
     """Return whether an argument kept its shape, dtype and values; NaN equals NaN."""
-    if before.shape != after.shape or before.dtype != after.dtype:
+    row = grid(before)
+    if row is None or row is not grid(after):
         return False
-    if isinstance(before, np.ndarray):
-        return before.tobytes() == after.tobytes()
-    if torch.equal(before, after):  # the fast and usual case; to it, NaN differs from NaN
-        return True
-    if not (before.is_floating_point() or before.is_complex()):
-        return False
-    one, other = (tensor.detach().to(torch.complex128) for tensor in (before, after))
-    return bool(torch.isclose(one, other, rtol=0, atol=0, equal_nan=True).all())
+    same = before.shape == after.shape and before.dtype == after.dtype
+    return same and row.unchanged(before, after)

@@ -351,8 +351,8 @@ forge(
     """
     torch.autograd.grad = lambda y, wanted, *a, **k: tuple(torch.ones_like(w) for w in wanted)
     torch.autograd.backward = torch.Tensor.backward = lambda *a, **k: None
-    from hood.judge.connection import rpc_server
-    rpc_server.gradients = lambda module, args, upstream: {
+    from hood.judge.connection import torch_calls
+    torch_calls.gradients = lambda module, args, upstream: {
         "output": upstream, "arguments": [upstream], "parameters": {"weight": module.weight}}
     """,
 )

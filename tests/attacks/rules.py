@@ -11,10 +11,10 @@ attack = family.attack
 # An answer that the rule of `corner` forbids.
 FORBIDDEN = "def corner(x):\n    return x[:2, :2]"
 LIAR = """
-from hood.judge.connection import rpc_server
+from hood.judge.connection import torch_calls
 def deaf(self, func, types, args=(), kwargs=None):
     return func(*args, **(kwargs or {}))
-rpc_server.OpRecorder.__torch_dispatch__ = deaf
+torch_calls.OpRecorder.__torch_dispatch__ = deaf
 """
 
 
@@ -105,11 +105,11 @@ def runs_text(work: Work) -> None:
 def works_a_name_out(work: Work) -> None:
     """Replaces the recorder, found by names that are computed while the cell runs."""
     found = (
-        "getattr(torch, 'import' + 'lib').import_module('ho' + 'od.judge.connection.rpc_server')"
+        "getattr(torch, 'import' + 'lib').import_module('hood.judge.connec' + 'tion.torch_calls')"
     )
-    plain = "from hood.judge.connection import rpc_server"
+    plain = "from hood.judge.connection import torch_calls"
     assert plain in LIAR
-    work.first(LIAR.replace(plain, f"rpc_server = {found}"))
+    work.first(LIAR.replace(plain, f"torch_calls = {found}"))
     work.answer("corner", FORBIDDEN)
 
 

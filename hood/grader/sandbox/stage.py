@@ -32,8 +32,8 @@ SHOWN = (
 
 # What kernels import of the engine: folders, and files by patterns.
 IMPORTED = (
-    *("hood/learner", "hood/judge/checks", "hood/judge/connection", "hood/grader/inside"),
-    *("hood/*.py", "hood/judge/history.py"),
+    *("hood/learner", "hood/judge/checks", "hood/judge/connection", "hood/judge/values"),
+    *("hood/grader/inside", "hood/*.py", "hood/judge/history.py"),
 )
 
 PACKAGES = (f"{os.sep}site-packages", f"{os.sep}dist-packages")

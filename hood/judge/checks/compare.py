@@ -14,9 +14,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import torch
 
-from hood.judge.checks.guess import guess_shape, guess_values, hedged
+from hood.judge.checks.guess import LARGEST, guess_shape, guess_values, hedged
+from hood.judge.values.kind import Grid
+from hood.judge.values.table import grid, kind
 
 
 @dataclass(frozen=True)
@@ -32,12 +33,12 @@ EXACT = Tolerance(0.0, 0.0, "integers, booleans and pure copies have no rounding
 
 # The same figures as torch.testing.assert_close: a few units in the last place of each format.
 _DEFAULT_TOLERANCES = {
-    torch.float64: Tolerance(1e-7, 1e-7, "float64 carries 52 bits of fraction"),
-    torch.float32: Tolerance(1.3e-6, 1e-5, "float32 carries 23 bits; sums run in any order"),
-    torch.float16: Tolerance(1e-3, 1e-5, "float16 carries 10 bits of fraction"),
-    torch.bfloat16: Tolerance(1.6e-2, 1e-5, "bfloat16 carries 7 bits of fraction"),
-    torch.complex64: Tolerance(1.3e-6, 1e-5, "two float32 numbers"),
-    torch.complex128: Tolerance(1e-7, 1e-7, "two float64 numbers"),
+    "float64": Tolerance(1e-7, 1e-7, "float64 carries 52 bits of fraction"),
+    "float32": Tolerance(1.3e-6, 1e-5, "float32 carries 23 bits; sums run in any order"),
+    "float16": Tolerance(1e-3, 1e-5, "float16 carries 10 bits of fraction"),
+    "bfloat16": Tolerance(1.6e-2, 1e-5, "bfloat16 carries 7 bits of fraction"),
+    "complex64": Tolerance(1.3e-6, 1e-5, "two float32 numbers"),
+    "complex128": Tolerance(1e-7, 1e-7, "two float64 numbers"),
 }
 
 
@@ -117,10 +118,8 @@ def agree(
 
 def kind_of(value: Any) -> str:
     """Return the words for a value's type that a learner would use: ``a tensor``, ``an int``, …"""
-    if isinstance(value, torch.Tensor):
-        return "a 0-dim tensor" if value.dim() == 0 else "a tensor"
-    if isinstance(value, np.ndarray):
-        return "a NumPy array"
+    if row := grid(value):
+        return row.words(value)
     if value is None:
         return "None"
     if isinstance(value, (bool, np.bool_)):
@@ -137,16 +136,17 @@ def with_article(name: str) -> str:
     return f"{'an' if name[:1].lower() in set('aeiou') else 'a'} {name}"
 
 
-def default_tolerance(dtype: torch.dtype) -> Tolerance:
-    """Return the tolerance that :func:`compare` uses for values of ``dtype`` when none is given."""
-    return _DEFAULT_TOLERANCES.get(dtype, EXACT)
+def default_tolerance(dtype: Any) -> Tolerance:
+    """Return the tolerance that :func:`compare` uses for values of ``dtype`` when none is given.
+
+    ``dtype`` is torch's or NumPy's, or its name.
+    """
+    return _DEFAULT_TOLERANCES.get(str(dtype).removeprefix("torch."), EXACT)
 
 
 def _compare(got: Any, want: Any, how: _How) -> Difference | None:
-    if isinstance(want, torch.Tensor):
-        return _compare_tensors(got, want, how)
-    if isinstance(want, np.ndarray):
-        return _compare_arrays(got, want, how)
+    if row := grid(want):
+        return _compare_grids(row, got, want, how)
     if isinstance(want, Mapping):
         return _compare_mappings(got, want, how)
     if isinstance(want, Sequence) and not isinstance(want, (str, bytes)):
@@ -156,7 +156,7 @@ def _compare(got: Any, want: Any, how: _How) -> Difference | None:
 
 def _wrong_type(got: Any, expected: str) -> Difference:
     guess = ""
-    if isinstance(got, torch.Tensor) and got.dim() == 0:
+    if kind_of(got) == "a 0-dim tensor":
         guess = "`.item()` turns a 0-dim tensor into a Python number"
     if got is None:
         guess = MISSING_RETURN
@@ -165,72 +165,64 @@ def _wrong_type(got: Any, expected: str) -> Difference:
     return Difference("type", f"expected {expected}, got {kind_of(got)}", guess=guess)
 
 
-def _compare_tensors(got: Any, want: torch.Tensor, how: _How) -> Difference | None:
-    if not isinstance(got, torch.Tensor):
-        return _wrong_type(got, kind_of(want))
+def _compare_grids(row: Grid, got: Any, want: Any, how: _How) -> Difference | None:
+    if grid(got) is not row:
+        return _wrong_type(got, row.words(want))
     if got.shape != want.shape:
+        small = how.explain and max(row.count(got), row.count(want)) <= LARGEST
         return Difference(
             "shape",
             f"wrong shape: expected {tuple(want.shape)}, got {tuple(got.shape)}",
-            guess=guess_shape(got, want) if how.explain else "",
+            guess=guess_shape(row.numbers(got), row.numbers(want)) if small else "",
         )
     if got.dtype != want.dtype:
         return Difference(
             "dtype", f"right shape, wrong dtype: expected {want.dtype}, got {got.dtype}"
         )
-    values = _compare_values(got, want, how)
-    if values is None and how.strides and got.stride() != want.stride():
+    # most often, and much faster
+    values = None if row.equal(got, want) else _compare_values(row, got, want, how)
+    strides = row.strides(got), row.strides(want)
+    if values is None and how.strides and strides[0] != strides[1]:
         return Difference(
-            "strides", f"right values, wrong strides: expected {want.stride()}, got {got.stride()}"
+            "strides", f"right values, wrong strides: expected {strides[1]}, got {strides[0]}"
         )
     return values
 
 
-def _compare_arrays(got: Any, want: np.ndarray, how: _How) -> Difference | None:
-    if not isinstance(got, np.ndarray):
-        return _wrong_type(got, "a NumPy array")
-    if got.dtype != want.dtype and got.shape == want.shape:
-        return Difference(
-            "dtype", f"right shape, wrong dtype: expected {want.dtype}, got {got.dtype}"
-        )
-    return _compare_tensors(
-        torch.from_numpy(np.array(got)),
-        torch.from_numpy(np.array(want)),
-        replace(how, strides=False),
-    )
+def _compare_values(row: Grid, got: Any, want: Any, how: _How) -> Difference | None:
+    g, w = row.numbers(got), row.numbers(want)
+    whole = w.dtype.kind == "i"
+    tolerance = EXACT if whole else how.tolerance or default_tolerance(want.dtype)
+    with np.errstate(all="ignore"):
+        differ = g != w
+        if not whole:
+            differ = ~np.isclose(g, w, tolerance.rtol, tolerance.atol, equal_nan=True)
+        if not differ.any():
+            return None
+        if not how.explain:
+            return Difference("values", "")
+        return _explained(g, w, differ, tolerance)
 
 
-def _compare_values(got: torch.Tensor, want: torch.Tensor, how: _How) -> Difference | None:
-    # most often, and much faster; it takes no NaN for equal, and can't take complex32
-    if want.dtype is not torch.complex32 and torch.equal(got, want):
-        return None
-    tolerance = how.tolerance or default_tolerance(want.dtype)
-    wide = torch.complex128 if want.is_complex() else torch.float64
-    if not (want.is_floating_point() or want.is_complex()):
-        wide = torch.int64
-        tolerance = EXACT
-    g, w = got.detach().to(wide), want.detach().to(wide)
-    equal = torch.isclose(g, w, rtol=tolerance.rtol, atol=tolerance.atol, equal_nan=True)
-    if bool(equal.all()):
-        return None
-    if not how.explain:
-        return Difference("values", "")
-    count, wrong = int((~equal).sum()), (~equal).nonzero()[:5].tolist()
-    error = (g - w).abs().to(torch.float64)
-    finite = torch.where(torch.isfinite(error) & ~equal, error, torch.zeros_like(error))
-    summary = f"right shape and dtype, wrong values: {count} of {want.numel()} differ"
-    if want.numel() == 1:
+def _explained(
+    g: np.ndarray, w: np.ndarray, differ: np.ndarray, tolerance: Tolerance
+) -> Difference:
+    count, wrong = int(differ.sum()), np.argwhere(differ)[:5].tolist()
+    summary = f"right shape and dtype, wrong values: {count} of {w.size} differ"
+    if w.size == 1:
         summary = "right shape and dtype, but the number is not the expected one"
-    form = "" if want.is_complex() else "g"
+    form = "" if w.dtype.kind == "c" else "g"
     lines = [
-        f"  {index}: got {got[tuple(index)]:{form}}, expected {want[tuple(index)]:{form}}"
-        for index in wrong
+        f"  {at}: got {g[tuple(at)].item():{form}}, expected {w[tuple(at)].item():{form}}"
+        for at in wrong
     ]
     if count > 5:
         lines.append(f"  … and {count - 5} more")
-    if wide is not torch.int64:
+    if w.dtype.kind != "i":
+        error = np.abs(g - w)
+        largest = np.where(np.isfinite(error) & differ, error, 0.0).max()
         lines.append(
-            f"  largest error {finite.max():.3g}; allowed "
+            f"  largest error {largest:.3g}; allowed "
             f"{tolerance.atol:g} + {tolerance.rtol:g}·|expected|"
         )
     return Difference("values", summary, "\n".join(lines), guess_values(g, w))
@@ -282,8 +274,8 @@ def _compare_integer_sequences(got: Sequence, want: Sequence) -> Difference:
     """Shapes and strides are read as a whole."""
     wrong = sum(g != w for g, w in zip(got, want, strict=True))
     guess = ""
-    if all(abs(int(value)) < 2**62 for value in (*got, *want)):  # as in torch's types
-        guess = guess_values(torch.tensor(list(got)), torch.tensor(list(want)))
+    if all(abs(int(value)) < 2**62 for value in (*got, *want)):  # as in int64
+        guess = guess_values(np.array([*map(int, got)]), np.array([*map(int, want)]))
     summary = f"right length, wrong values: {wrong} of {len(want)} entries differ"
     if len(want) == 1:
         summary = "right length, but the entry is not the expected one"
@@ -314,8 +306,9 @@ def _compare_scalars(got: Any, want: Any, how: _How) -> Difference | None:
         return Difference("values", f"expected {want}, got {got}")
     noun = "text" if isinstance(want, str) else kind_of(want).split(" ", 1)[1]
     # one of a handful of names gives no number away
-    kind = f": got {got}" if isinstance(want, torch.dtype) else ""
-    summary = f"the {noun} is not the expected one{kind}"
+    row = kind(want)
+    which = f": got {got}" if row and row.tag == "dtype" else ""
+    summary = f"the {noun} is not the expected one{which}"
     return Difference("values", summary, f"  got {got!r}, expected {want!r}")
 
 
@@ -331,7 +324,7 @@ def _compare_numbers(got: Any, want: numbers.Number, how: _How) -> Difference | 
     if isinstance(want, numbers.Integral):
         equal = int(got) == int(want)
     else:
-        tol = how.tolerance or default_tolerance(torch.float64)
+        tol = how.tolerance or default_tolerance("float64")
         number: Any = want
         equal = bool(np.isclose(got, number, rtol=tol.rtol, atol=tol.atol, equal_nan=True))
     if equal:

@@ -6,9 +6,11 @@ import hashlib
 import math
 import random
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any, TypeVar
 
-import torch
+from hood.judge.values.arrays import ArraySource
+from hood.judge.values.kind import Source
 
 T = TypeVar("T")
 MANY = 12  # numbers of a tensor that nobody wants to read one by one
@@ -20,7 +22,7 @@ class Draw:
     def __init__(self, seed: str, name: str = ""):
         digest = hashlib.sha256(f"{seed}/{name}".encode()).digest()
         self._random = random.Random(digest)
-        self._generator = torch.Generator().manual_seed(int.from_bytes(digest[:7], "big"))
+        self._seed = int.from_bytes(digest[:7], "big")
 
     def integer(self, low: int, high: int) -> int:
         """Return an integer from ``low`` to ``high``, both included."""
@@ -37,33 +39,46 @@ class Draw:
         """Return ``rank`` sizes, all different, so that exchanged dimensions are noticed."""
         return tuple(self._random.sample(range(low, high + 1), rank))
 
-    def tensor(
-        self, shape: Sequence[int], dtype: torch.dtype = torch.float32, layout: str = "contiguous"
-    ) -> torch.Tensor:
-        """Return random values, neither uniform nor centred, in a chosen memory layout.
+    def tensor(self, shape: Sequence[int], dtype: Any = None, layout: str = "contiguous") -> Any:
+        """Return a tensor of random values, neither uniform nor centred, in a chosen memory layout.
 
-        Floating-point values are normal with a mean of 0.3, integers from -9 to 9. ``transposed``
-        stores dimensions in reverse order; ``sliced`` is every second element of a larger storage,
-        with an offset.
+        Floating-point values are normal with a mean of 0.3, integers from -9 to 9. ``dtype`` is
+        float32 if not given. ``transposed`` stores dimensions in reverse order; ``sliced`` is every
+        second element of a larger storage, with an offset.
         """
+        return self._laid_out(self._tensors, shape, dtype, layout)
+
+    def array(self, shape: Sequence[int], dtype: Any = None, layout: str = "contiguous") -> Any:
+        """Return a NumPy array, as :meth:`tensor` does; ``dtype`` is float64 if not given."""
+        return self._laid_out(self._arrays, shape, dtype, layout)
+
+    @cached_property
+    def _tensors(self) -> Source:
+        from hood.judge.values.tensors import TensorSource  # here, because it imports torch
+
+        return TensorSource(self._seed)
+
+    @cached_property
+    def _arrays(self) -> Source:
+        return ArraySource(self._seed)
+
+    def _laid_out(self, source: Source, shape: Sequence[int], dtype: Any, layout: str) -> Any:
+        dtype = source.dtype(dtype)
         if layout == "contiguous":
-            return self._values(shape, dtype)
+            return self._values(source, shape, dtype)
         if layout == "transposed":
-            reverse = tuple(range(len(shape) - 1, -1, -1))
-            return self._values(tuple(reversed(shape)), dtype).permute(reverse)
+            return source.reversed(self._values(source, tuple(reversed(shape)), dtype))
         if layout == "sliced":
-            wide = self._values((*shape[:-1], 2 * shape[-1] + 1), dtype)
+            wide = self._values(source, (*shape[:-1], 2 * shape[-1] + 1), dtype)
             return wide[..., 1::2]
         raise ValueError(f"layout {layout!r}: expected contiguous, transposed or sliced")
 
-    def _values(self, shape: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
-        if dtype.is_floating_point or dtype.is_complex:
-            real = torch.complex128 if dtype.is_complex else torch.float64
-            values = torch.randn(tuple(shape), generator=self._generator, dtype=real)
-            return (values * 1.3 + 0.3).to(dtype)
-        low, high = (0, 2) if dtype is torch.bool else (0 if dtype is torch.uint8 else -9, 10)
-        values = torch.randint(low, high, tuple(shape), generator=self._generator)
-        return values.to(dtype)
+    def _values(self, source: Source, shape: Sequence[int], dtype: Any) -> Any:
+        form, _ = source.form(dtype)
+        if form in "fc":
+            return source.normal(shape, dtype)
+        low, high = (0, 2) if form == "b" else (0 if form == "u" else -9, 10)
+        return source.whole(low, high, shape, dtype)
 
 
 class SmallDraw(Draw):
@@ -97,15 +112,14 @@ class SmallDraw(Draw):
         numbers: Any = options
         return sorted(numbers, key=abs)[: count + self._reach - 1]
 
-    def _values(self, shape: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
-        if self._reach > 4 and dtype.is_floating_point:
-            return super()._values(shape, torch.float64).round(decimals=1).to(dtype)
+    def _values(self, source: Source, shape: Sequence[int], dtype: Any) -> Any:
+        form, largest = source.form(dtype)
+        if self._reach > 4 and form == "f":
+            return source.normal(shape, dtype, decimals=1)
         count = math.prod(shape)
-        is_whole = not (dtype.is_floating_point or dtype.is_complex or dtype is torch.bool)
-        most = min(250, torch.iinfo(dtype).max - 4) if is_whole else 250  # from 4 on
-        if MANY < count < most and dtype is not torch.bool:
-            start = self._random.randint(0, 4)
-            return torch.arange(start, start + count).to(dtype).reshape(tuple(shape))
-        high = 1 if dtype is torch.bool else self._reach + 2
-        low = 0 if dtype in (torch.bool, torch.uint8) else -self._reach
-        return torch.randint(low, high + 1, tuple(shape), generator=self._generator).to(dtype)
+        most = min(250, largest - 4) if form in "iu" else 250  # from 4 on
+        if MANY < count < most and form != "b":
+            return source.counted(self._random.randint(0, 4), count, shape, dtype)
+        high = 1 if form == "b" else self._reach + 2
+        low = 0 if form in "bu" else -self._reach
+        return source.whole(low, high + 1, shape, dtype)

@@ -243,7 +243,7 @@ class Check:
         A decorator for a function or class; a class named ``_`` holds the functions of an
         exercise that asks for several. A plain value may be given too.
         """
-        self._reference = _as_thing(thing)
+        self._reference = functions_of(thing)
         return thing
 
     def cases(self, generate: Callable[[Draw], Iterable[Case]]) -> Callable:
@@ -318,7 +318,7 @@ class Check:
             return []
         right = self.right if isinstance(self.right, dict) else {self.name: self.right}
         return [
-            self._candidate(
+            self.candidate(
                 answer.name,
                 self.thing_in(answer.names),
                 answer.sources,
@@ -330,7 +330,7 @@ class Check:
             for answer in self._file.answers(kind, right)
         ]
 
-    def _candidate(
+    def candidate(
         self,
         name: str,
         thing: Any,
@@ -340,6 +340,10 @@ class Check:
         explanation: str,
         reads: str = "",
     ) -> Candidate:
+        """Return an answer of this exercise; the arguments are :class:`Candidate`'s.
+
+        ``earns`` may be by part. Raises LookupError for a part that there is not.
+        """
         by_part = earns if isinstance(earns, Mapping) else None
         if by_part is not None and not set(by_part) <= set(self.parts):
             raise LookupError(f"check {self.name!r}: {name!r} earns for parts it doesn't have")
@@ -355,7 +359,7 @@ class Check:
         )
 
 
-def _as_thing(thing: Any) -> Any:
+def functions_of(thing: Any) -> Any:
     """Return a class named ``_`` as a dict of its functions, and anything else as it is."""
     if isinstance(thing, type) and thing.__name__ == "_":
         return {

@@ -11,9 +11,9 @@ import itertools
 import math
 from collections.abc import Iterator
 
-import torch
+import numpy as np
 
-_LARGEST = 1_000_000  # elements; a guess must stay cheap beside the comparison itself
+LARGEST = 1_000_000  # elements; a guess must stay cheap beside the comparison itself
 
 
 # How guesses begin that are seen in the result itself
@@ -25,41 +25,41 @@ def hedged(guess: str) -> str:
     return guess if guess.startswith(_SEEN) else f"perhaps {guess}"
 
 
-def guess_shape(got: torch.Tensor, want: torch.Tensor) -> str:
-    """Return why two tensors of different shapes might differ; empty if nothing fits."""
-    if got.numel() > _LARGEST or want.numel() > _LARGEST:
+def guess_shape(got: np.ndarray, want: np.ndarray) -> str:
+    """Return why two arrays of different shapes might differ; empty if nothing fits."""
+    if got.size > LARGEST or want.size > LARGEST:
         return ""
     g, w = tuple(got.shape), tuple(want.shape)
     squeezed = tuple(size for size in g if size != 1)
     if squeezed == tuple(size for size in w if size != 1):
         return "the same sizes but for dimensions of size 1, as `keepdim` or `unsqueeze` make them"
-    for dim in range(got.dim()):
+    for dim in range(got.ndim):
         if g[:dim] + g[dim + 1 :] == w and _varied(want, 2) and _same(got.sum(dim), want):
             return f"not summed: summing your result over dim {dim} gives the expected one"
     if len(g) == 2 and len(w) == 1 and g == (w[0], w[0]):
         return "what shapes (N,) and (N, 1) broadcast to: (N, N), as in an outer product"
     if sorted(g) == sorted(w):
         orders = itertools.permutations(range(len(g))) if len(g) < 5 and _varied(want, 3) else ()
-        turned = any(_same(got.permute(order), want) for order in orders)
+        turned = any(_same(got.transpose(order), want) for order in orders)
         return "transposed" if turned else "the same sizes in another order"
     if math.prod(g) == math.prod(w):
         return "as many elements, grouped into other dimensions"
     return ""
 
 
-def guess_values(got: torch.Tensor, want: torch.Tensor) -> str:
-    """Return why two tensors of one shape might differ in values; empty if nothing fits."""
-    if got.shape != want.shape or want.numel() == 0 or want.numel() > _LARGEST:
+def guess_values(got: np.ndarray, want: np.ndarray) -> str:
+    """Return why two arrays of one shape might differ in values; empty if nothing fits."""
+    if got.shape != want.shape or want.size == 0 or want.size > LARGEST:
         return ""
-    if got.is_complex() or want.is_complex():
+    if "c" in (got.dtype.kind, want.dtype.kind):
         return ""
-    integers = not (got.is_floating_point() or want.is_floating_point())
-    g, w = got.to(torch.float64), want.to(torch.float64)
-    if bool(torch.isnan(g).any()) and not bool(torch.isnan(w).any()):
+    integers = "f" not in (got.dtype.kind, want.dtype.kind)
+    g, w = got.astype(np.float64), want.astype(np.float64)
+    if np.isnan(g).any() and not np.isnan(w).any():
         brings = "0/0, 0 * inf, inf - inf or unwritten memory bring them"
         return f"there are NaNs in your result, as {brings}"
     if not integers and _same(g, w):  # and so nearly any order or scale of itself, too
-        close = bool((g - w).abs().max() <= 1e-4 * w.abs().max())
+        close = np.abs(g - w).max() <= 1e-4 * np.abs(w).max()
         return "nearly right: rounding, or a precision that is too low somewhere" if close else ""
     for relation in (_constant, _reordered, _scaled, _shifted):
         found = relation(g, w, integers)
@@ -68,61 +68,60 @@ def guess_values(got: torch.Tensor, want: torch.Tensor) -> str:
     return _partly(g, w)
 
 
-def _varied(values: torch.Tensor, count: int) -> bool:
-    """Return whether a tensor has at least ``count`` different values, apart from zero."""
-    if values.is_complex():
+def _varied(values: np.ndarray, count: int) -> bool:
+    """Return whether an array has at least ``count`` different values, apart from zero."""
+    if values.dtype.kind == "c":
         return False
-    distinct = values.to(torch.float64).unique()
+    distinct = np.unique(values.astype(np.float64), equal_nan=False)
     return int((distinct != 0).sum()) >= count
 
 
-def _same(a: torch.Tensor, b: torch.Tensor) -> bool:
-    if a.shape != b.shape or a.is_complex() or b.is_complex():
+def _same(a: np.ndarray, b: np.ndarray) -> bool:
+    if a.shape != b.shape or "c" in (a.dtype.kind, b.dtype.kind):
         return False
-    a, b = a.to(torch.float64), b.to(torch.float64)
-    return torch.allclose(a, b, rtol=1e-5, atol=1e-6, equal_nan=True)
+    a, b = a.astype(np.float64), b.astype(np.float64)
+    return np.allclose(a, b, rtol=1e-5, atol=1e-6, equal_nan=True)
 
 
-def _constant(g: torch.Tensor, w: torch.Tensor, integers: bool) -> str:
-    if g.numel() > 1:
+def _constant(g: np.ndarray, w: np.ndarray, integers: bool) -> str:
+    if g.size > 1:
         for value, word in ((0.0, "zero"), (1.0, "one")):
-            if bool((g == value).all()):
+            if (g == value).all():
                 return f"every element of your result is {word}"
     return ""
 
 
-def _reordered(g: torch.Tensor, w: torch.Tensor, integers: bool) -> str:
-    if not _varied(w, 3) or not _same(g.flatten().sort().values, w.flatten().sort().values):
+def _reordered(g: np.ndarray, w: np.ndarray, integers: bool) -> str:
+    if not _varied(w, 3) or not _same(np.sort(g, axis=None), np.sort(w, axis=None)):
         return ""
     found = list(_orders(g, w))
     return found[0] if len(found) == 1 else "the right values in another order"
 
 
-def _orders(g: torch.Tensor, w: torch.Tensor) -> Iterator[str]:
-    """Yield each simple reordering that turns one tensor into the other."""
-    for a, b in itertools.combinations(range(g.dim()), 2):
-        if _same(g.transpose(a, b), w):
+def _orders(g: np.ndarray, w: np.ndarray) -> Iterator[str]:
+    """Yield each simple reordering that turns one array into the other."""
+    for a, b in itertools.combinations(range(g.ndim), 2):
+        if _same(g.swapaxes(a, b), w):
             yield f"transposed: dims {a} and {b} are exchanged"
-    for dim in range(g.dim()):
-        if _same(g.flip(dim), w):
-            yield "the right values in reverse order" + (f" along dim {dim}" * (g.dim() > 1))
-    for dim, shift in itertools.product(range(g.dim()), (1, -1)):
-        if g.shape[dim] > 2 and _same(g.roll(shift, dim), w):
+    for dim in range(g.ndim):
+        if _same(np.flip(g, dim), w):
+            yield "the right values in reverse order" + (f" along dim {dim}" * (g.ndim > 1))
+    for dim, shift in itertools.product(range(g.ndim), (1, -1)):
+        if g.shape[dim] > 2 and _same(np.roll(g, shift, dim), w):
             way = "back" if shift > 0 else "further"
             yield f"off by one: the right values, one place {way} along dim {dim}"
 
 
-def _scaled(g: torch.Tensor, w: torch.Tensor, integers: bool) -> str:
-    finite = w[(w != 0) & torch.isfinite(w)]
-    if not _varied(finite.abs(), 2):
+def _scaled(g: np.ndarray, w: np.ndarray, integers: bool) -> str:
+    told = (w != 0) & np.isfinite(w)
+    finite = w[told]
+    if not _varied(np.abs(finite), 2):
         return ""
-    ratio = float(g[(w != 0) & torch.isfinite(w)][0] / finite[0])
+    ratio = float(g[told][0] / finite[0])
     if not math.isfinite(ratio) or ratio == 0:
         return ""
     # measured against the result itself: beside 1, all small numbers look alike
-    if not torch.allclose(
-        g, w * ratio, rtol=1e-5, atol=1e-6 * float(g[torch.isfinite(g)].abs().max())
-    ):
+    if not np.allclose(g, w * ratio, rtol=1e-5, atol=1e-6 * np.abs(g[np.isfinite(g)]).max()):
         return ""
     if math.isclose(ratio, -1, rel_tol=1e-5):
         return "the sign is flipped"
@@ -135,29 +134,28 @@ def _scaled(g: torch.Tensor, w: torch.Tensor, integers: bool) -> str:
     return f"scaled: {size} times too {'large' if abs(ratio) > 1 else 'small'}{sign}"
 
 
-def _shifted(g: torch.Tensor, w: torch.Tensor, integers: bool) -> str:
+def _shifted(g: np.ndarray, w: np.ndarray, integers: bool) -> str:
     difference = g - w
-    if not _varied(w, 2) or not bool(torch.isfinite(difference).all()):
+    if not _varied(w, 2) or not np.isfinite(difference).all():
         return ""
-    if not _same(difference, difference.flatten()[0].expand_as(difference)):
+    if not _same(difference, np.full_like(difference, difference.flat[0])):
         return ""
-    if integers and abs(float(difference.flatten()[0])) == 1:
+    if integers and abs(difference.flat[0]) == 1:
         return "every element is off by one"
     return "every element is off by the same amount"
 
 
-def _partly(g: torch.Tensor, w: torch.Tensor) -> str:
+def _partly(g: np.ndarray, w: np.ndarray) -> str:
     """Return whether only one end of a dimension is wrong, which points to a boundary."""
-    wrong = ~torch.isclose(g, w, rtol=1e-5, atol=1e-6, equal_nan=True)
-    if not bool(torch.isfinite(g[wrong]).all() and torch.isfinite(w[wrong]).all()):
+    wrong = ~np.isclose(g, w, rtol=1e-5, atol=1e-6, equal_nan=True)
+    if not (np.isfinite(g[wrong]).all() and np.isfinite(w[wrong]).all()):
         return ""  # an infinity is where its number is, and says nothing of a boundary
-    for dim in range(g.dim()):
+    for dim in range(g.ndim):
         if g.shape[dim] < 5:  # in a short row one end is as likely as anything
             continue
-        others = [d for d in range(g.dim()) if d != dim]
-        lines = wrong.any(dim=tuple(others)) if others else wrong
+        lines = wrong.any(axis=tuple(d for d in range(g.ndim) if d != dim))
         for end, word in ((0, "first"), (-1, "last")):
-            if bool(lines[end]) and int(lines.sum()) == 1:
-                along = f" along dim {dim}" if g.dim() > 1 else ""
+            if lines[end] and int(lines.sum()) == 1:
+                along = f" along dim {dim}" if g.ndim > 1 else ""
                 return f"only the {word} entries{along} are wrong: look at the boundary"
     return ""

@@ -28,19 +28,19 @@ null, true, 3, 3.0, "text"  itself
 from __future__ import annotations
 
 import base64
-import ctypes
 import dataclasses
 import json
 import math
 import struct
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import numpy as np
-import torch
 
 from hood.judge.connection.course_code import is_of_course
+from hood.judge.values import table
+from hood.judge.values.kind import NotByValue as NotByValue
 
 MAX_DEPTH = 16
 MAX_ITEMS = 100_000
@@ -60,29 +60,10 @@ HEADER = struct.Struct(">IQ")  # bytes of JSON, bytes of storages
 # RuntimeError.
 UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, OverflowError, RuntimeError)
 
-NAMES_OF_DTYPES = {
-    str(dtype).removeprefix("torch."): dtype
-    for dtype in vars(torch).values()
-    if isinstance(dtype, torch.dtype)
-}
-# The dtypes of tensors that can be sent. Left out: quantized and raw-bit dtypes, and complex32,
-# for which torch warns.
-DTYPES = {
-    name: dtype
-    for name, dtype in NAMES_OF_DTYPES.items()
-    if not name.startswith(("q", "bits", "complex32"))
-}
-NAMES = {dtype: name for name, dtype in DTYPES.items()}
 # Types that JSON represents directly. Most values have one of them, so containers test for them
 # first, without a call for each item.
 AS_THEY_ARE = frozenset({int, float, str, bool, type(None)})
-KEYS = frozenset({int, bool, float, type(None), torch.dtype})
-# Flags of a tensor, as letters.
-GRAD, CONJ, NEG = "g", "c", "n"
-
-
-class NotByValue(TypeError):
-    """A value of a kind, depth or size that cannot be sent between processes."""
+KEYS = frozenset({int, bool, float, type(None)})  # and dtypes
 
 
 def pack(value: Any) -> bytes:
@@ -132,7 +113,7 @@ class _Encoder:
         self.bytes = 0
         self.items = 0
         # Keeps the storages alive: after one is freed, its address may be used again.
-        self.storages: dict[int, tuple[int, torch.UntypedStorage]] = {}
+        self.storages: dict[int, tuple[int, Any]] = {}
 
     def trees(self, values: Collection[Any], depth: int) -> list[Any]:
         """Return the JSON trees of values that have the same depth."""
@@ -148,8 +129,8 @@ class _Encoder:
         kind = type(value)
         if kind is list or kind is tuple or kind is dict:
             return self._container(value, depth + 1)
-        if isinstance(value, torch.Tensor):
-            return {"tensor": self._tensor(value)}
+        if row := table.kind(value):
+            return {row.tag: row.sent(value, self)}
         if isinstance(value, np.generic):
             value = value.item()
         if value is None or isinstance(value, bool):
@@ -162,12 +143,6 @@ class _Encoder:
             return {"complex": [value.real, value.imag]}
         if isinstance(value, bytes):
             return {"bytes": base64.b64encode(value).decode()}
-        if isinstance(value, torch.dtype):
-            return {"dtype": str(value).removeprefix("torch.")}
-        if isinstance(value, torch.device):
-            return {"device": str(value)}
-        if isinstance(value, np.ndarray):
-            return {"array": self._array(value)}
         return self._container(value, depth + 1)
 
     def _container(self, value: Any, depth: int) -> Any:
@@ -189,47 +164,22 @@ class _Encoder:
             "or lists, tuples and dicts of them"
         )
 
-    def _array(self, value: np.ndarray) -> list[Any]:
-        if value.nbytes > MAX_BYTES:  # before it is copied
+    def fits(self, nbytes: int) -> None:
+        """Refuse more bytes than a message may have. Raises NotByValue."""
+        if self.bytes + nbytes > MAX_BYTES:
             raise NotByValue(TOO_MUCH)
-        try:  # a copy with no negative strides, which a tensor can't have
-            tensor = torch.from_numpy(np.array(value, order="K"))
-        except (TypeError, ValueError):
-            raise NotByValue("a NumPy array that is not of plain numbers or booleans") from None
-        return self._tensor(tensor)
 
-    def _tensor(self, value: torch.Tensor) -> list[Any]:
-        if type(value).__torch_dispatch__ is not torch.Tensor.__torch_dispatch__:
-            # A subclass may have no storage, and its operators run the learner's code.
-            raise NotByValue(
-                f"a tensor of class {type(value).__name__}: expected the plain tensor inside it"
-            )
-        if value.layout is not torch.strided or value.device.type == "meta" or value.is_quantized:
-            raise NotByValue(f"a tensor of layout {value.layout} on {value.device}")
-        name = NAMES.get(value.dtype)
-        if name is None:
-            raise NotByValue(f"a tensor of {value.dtype}")
-        plain = value.detach()
-        storage = plain.untyped_storage()
-        address = storage.data_ptr()
+    def storage(self, address: int, nbytes: int, read: Callable[[], bytes], kept: Any) -> int:
+        """Return the number of a storage in the message, which has each address once, but 0.
+
+        ``read`` returns its bytes. ``kept`` keeps the address from being used again.
+        """
         if address == 0 or address not in self.storages:
-            self.bytes += storage.nbytes()
-            if self.bytes > MAX_BYTES:
-                raise NotByValue(TOO_MUCH)
-            whole = storage.cpu()
-            self.storages[address] = len(self.blobs), storage
-            self.blobs.append(ctypes.string_at(whole.data_ptr(), whole.nbytes()))
-        index = self.storages[address][0]
-        flags = (GRAD, value.requires_grad), (CONJ, plain.is_conj()), (NEG, plain.is_neg())
-        return [
-            index,
-            storage.nbytes(),
-            name,
-            plain.storage_offset(),
-            list(plain.shape),
-            list(plain.stride()),
-            "".join(letter for letter, is_so in flags if is_so),
-        ]
+            self.fits(nbytes)
+            self.bytes += nbytes
+            self.storages[address] = len(self.blobs), kept
+            self.blobs.append(read())
+        return self.storages[address][0]
 
 
 class _Decoder:
@@ -260,10 +210,8 @@ class _Decoder:
         if isinstance(tree, list):
             return self.values(tree, depth + 1)
         ((kind, content),) = tree.items()
-        if kind == "tensor":
-            return self._tensor(*content)
-        if kind == "array":
-            return self._tensor(*content).numpy()
+        if row := table.tagged(kind):
+            return row.received(content, self)
         if kind in _SCALARS:
             return _SCALARS[kind](content)
         depth += 1
@@ -308,37 +256,21 @@ class _Decoder:
             raise NotByValue(TOO_MUCH)
         return count
 
-    def _tensor(
-        self,
-        index: int,
-        nbytes: int,
-        dtype: str,
-        offset: int,
-        shape: list,
-        strides: list,
-        flags: str,
-    ) -> torch.Tensor:
-        kind = DTYPES[dtype]
-        count = self._spend(shape, kind.itemsize)
+    def view(self, content: Any, itemsize: int) -> tuple[bytearray, int, list, list, str]:
+        """Return the storage of numbers, offset, shape, strides and flags, which fit together.
+
+        ``itemsize`` is of the dtype that ``content`` names. Raises NotByValue where they do not
+        fit, and any of :data:`UNREADABLE` where the form is another one.
+        """
+        index, nbytes, _, offset, shape, strides, flags = content
+        count = self._spend(shape, itemsize)
         whole = all(type(n) is int and n >= 0 for n in (*strides, offset))
         if len(strides) != len(shape) or not whole:
             raise NotByValue("a message with impossible strides or an impossible offset")
         last = offset + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
-        if count and (last + 1) * kind.itemsize > nbytes:
+        if count and (last + 1) * itemsize > nbytes:
             raise NotByValue("a message with a view that exceeds its storage")
-        data = self._storage(index, nbytes)
-        if not data:
-            tensor = torch.empty(0, dtype=kind).as_strided(shape, strides)
-        elif nbytes % kind.itemsize:
-            storage = torch.frombuffer(data, dtype=torch.uint8).untyped_storage()
-            tensor = torch.empty(0, dtype=kind).set_(storage, offset, shape, strides)
-        else:
-            tensor = torch.frombuffer(data, dtype=kind).as_strided_(shape, strides, offset)
-        if CONJ in flags:
-            tensor = tensor.conj()
-        if NEG in flags:
-            tensor = torch._neg_view(tensor)
-        return tensor.requires_grad_() if GRAD in flags else tensor
+        return self._storage(index, nbytes), offset, shape, strides, flags
 
 
 def _bound(text: bytes) -> None:
@@ -359,7 +291,10 @@ def _hashable(keys: list[Any]) -> list[Any]:
 def _is_key(key: Any) -> bool:
     if type(key) is tuple and len(key) <= MAX_TUPLE_KEY:
         return all(type(one) is str or (type(one) is not tuple and _is_key(one)) for one in key)
-    return type(key) in KEYS and (type(key) is not int or abs(key) < 2**63)
+    if type(key) in KEYS:
+        return type(key) is not int or abs(key) < 2**63
+    row = table.kind(key)
+    return row is not None and row.tag == "dtype"
 
 
 def _list(content: Any, size: int | None = None) -> list[Any]:
@@ -378,6 +313,4 @@ def _complex(content: Any) -> complex:
 _SCALARS = {
     "complex": _complex,
     "bytes": lambda text: base64.b64decode(text, validate=True),
-    "dtype": NAMES_OF_DTYPES.__getitem__,
-    "device": torch.device,
 }

@@ -6,6 +6,7 @@ done when the first exercise is judged.
 
 from __future__ import annotations
 
+import importlib
 import operator
 import os
 import site
@@ -43,12 +44,20 @@ TOO_MANY = "*"  # in place of the names that a cell bound, where there are too m
 # For each module or class its paths, itself, and what it had.
 _had: list[tuple[list[str], Any, dict[str, Any]]] = []
 _libraries: list[str] = []
+_with_torch = False  # whether torch was loaded then
 
 
 def remember(anew: bool = False) -> None:
-    """Keep what all watched modules that are loaded, and their classes, have now; once, or anew."""
-    if _had and not anew:
+    """Keep what all watched modules that are loaded, and their classes, have now; once, or anew.
+
+    It is done anew by itself when torch has come since then.
+    """
+    global _with_torch
+    if "torch" in sys.modules:  # what hears its calls is watched, too
+        importlib.import_module("hood.judge.connection.torch_calls")
+    if _had and not anew and _with_torch == ("torch" in sys.modules):
         return
+    _with_torch = "torch" in sys.modules
     _had.clear()
     _libraries.clear()
     _libraries.extend(f"{folder}{os.sep}" for folder in _library_folders())

@@ -7,36 +7,44 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 import warnings
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any
 
 import numpy as np
-import torch
 
 ROUNDS = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}
 
 
-def _default_device() -> Any:
-    context = getattr(torch._GLOBAL_DEVICE_CONTEXT, "device_context", None)
-    return context and context.device
+# How a setting is read, how it is written, and its value in a new kernel.
+Setting = tuple[Callable[[], Any], Callable[[Any], Any], Any]
+OF_NUMPY: tuple[Setting, ...] = ((np.geterr, lambda value: np.seterr(**value), ROUNDS),)
 
 
-# how a setting is read, how it is written, and its value in a new kernel
-SETTINGS: tuple[tuple[Callable[[], Any], Callable[[Any], Any], Any], ...] = (
-    # one thread: cases are too small to gain from more, and busy machines lose
-    (torch.get_num_threads, torch.set_num_threads, 1),
-    (torch.get_default_dtype, torch.set_default_dtype, torch.float32),
-    (_default_device, torch.set_default_device, None),
-    (torch.is_grad_enabled, torch.set_grad_enabled, True),
-    (
-        lambda: torch.is_autocast_enabled("cpu"),
-        lambda value: torch.set_autocast_enabled("cpu", value),
-        False,
-    ),
-    (torch.get_float32_matmul_precision, torch.set_float32_matmul_precision, "highest"),
-    (np.geterr, lambda value: np.seterr(**value), ROUNDS),
-)
+@cache
+def of_torch() -> tuple[Setting, ...]:
+    """Return the settings of torch."""
+    import torch
+
+    def default_device() -> Any:
+        context = getattr(torch._GLOBAL_DEVICE_CONTEXT, "device_context", None)
+        return context and context.device
+
+    return (
+        # one thread: cases are too small to gain from more, and busy machines lose
+        (torch.get_num_threads, torch.set_num_threads, 1),
+        (torch.get_default_dtype, torch.set_default_dtype, torch.float32),
+        (default_device, torch.set_default_device, None),
+        (torch.is_grad_enabled, torch.set_grad_enabled, True),
+        (
+            lambda: torch.is_autocast_enabled("cpu"),
+            lambda value: torch.set_autocast_enabled("cpu", value),
+            False,
+        ),
+        (torch.get_float32_matmul_precision, torch.set_float32_matmul_precision, "highest"),
+    )
 
 
 @contextlib.contextmanager
@@ -46,9 +54,10 @@ def usual_settings() -> Iterator[None]:
     What an answer sets in its own call holds until the call ends.
     """
     with contextlib.ExitStack() as stack:
-        if torch.is_inference_mode_enabled():
+        torch = sys.modules.get("torch")
+        if torch and torch.is_inference_mode_enabled():
             stack.enter_context(torch.inference_mode(False))
-        for read, write, usual in SETTINGS:
+        for read, write, usual in (*(of_torch() if torch else ()), *OF_NUMPY):
             before = read()
             stack.callback(_restore, read, write, before)
             if before != usual:

@@ -7,14 +7,11 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-import torch
-from torch.utils._pytree import tree_map
-
 from hood.judge.checks.exercise import Check
 from hood.judge.connection.rpc_client import Connection, ConnectionLost
-from hood.judge.connection.rpc_server import address, stored_in
 from hood.judge.examples.literal import Unprintable, literal
 from hood.judge.subject import SubjectRaised
+from hood.judge.values.table import address, grid, mapped, stored_in
 from hood.verdict import LINE, MAX_CALL
 
 MAX_LINES = 12  # before the call
@@ -83,7 +80,7 @@ class CallRecorder:
         if request["do"] != "call" or "generator" in request:
             raise NoText("something else than a call")
         args, kwargs = request["args"], request.get("kwargs", {})
-        storages = [address(t) for t in stored_in((args, kwargs)) if torch.is_tensor(t)]
+        storages = [address(one) for one in stored_in((args, kwargs))]
         if len(set(storages)) < len([s for s in storages if s]):
             raise NoText("tensors that share a storage")
         try:
@@ -114,7 +111,7 @@ class CallRecorder:
 
 def own(reply: dict[str, Any]) -> dict[str, Any]:
     """Return a reply with containers of its own: a play may take items out of what it gets."""
-    return tree_map(lambda one: one, reply)
+    return mapped(lambda one: one, reply)
 
 
 def argument(value: Any) -> str:
@@ -130,9 +127,9 @@ def argument(value: Any) -> str:
 
 
 def is_empty(value: Any) -> bool:
-    """Whether there is a tensor or a container without items in an argument."""
-    if isinstance(value, torch.Tensor):
-        return value.numel() == 0
+    """Whether there is a tensor, array or container without items in an argument."""
+    if row := grid(value):
+        return row.count(value) == 0
     if isinstance(value, Mapping):
         value = value.values()
     elif not isinstance(value, (tuple, list)):
@@ -174,6 +171,8 @@ def _source(call: str, node: ast.expr | ast.keyword | None) -> str:
 def _imports(value: Any) -> list[str]:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return [f"from {type(value).__module__} import {type(value).__name__}"]
+    if row := grid(value):
+        return list(row.imports)
     if isinstance(value, Mapping):
         value = value.values()
     elif not isinstance(value, (tuple, list)):

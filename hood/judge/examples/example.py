@@ -21,9 +21,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
-import torch
-from torch.utils._pytree import tree_leaves, tree_map
-
 from hood.judge.answer_key import AnswerKey, answer_key
 from hood.judge.checks.answers import Candidate
 from hood.judge.checks.compare import agree, kind_of
@@ -31,7 +28,6 @@ from hood.judge.checks.draw import SmallDraw
 from hood.judge.checks.exercise import Case, Check, Paste
 from hood.judge.connection.codec import NotByValue
 from hood.judge.connection.rpc_client import Connection, ConnectionLost, InProcess, OutOfTime
-from hood.judge.connection.rpc_server import stored_in
 from hood.judge.connection.settings import usual_settings
 from hood.judge.difference import agrees, alike, difference, differs, in_case
 from hood.judge.examples.call_text import (
@@ -47,6 +43,7 @@ from hood.judge.examples.in_words import behaves_like, told
 from hood.judge.examples.literal import Unprintable
 from hood.judge.examples.shown_values import differing, raised_in_words, short, side_by_side
 from hood.judge.outcome import CaseOutcome, play
+from hood.judge.values.table import grid, leaves, mapped, stored_in
 from hood.verdict import MAX_CALL, Example, Verdict
 
 REACHES = (1, 2, 4, 8)  # bounds on the sizes that SmallDraw draws, tried in this order
@@ -324,9 +321,9 @@ class _SmallCase:
         """
         if isinstance(item, bool):  # the other one is wrong
             return True
-        marked = tree_map(_mark, item)
-        held = tree_leaves(self._with_item(at, path, marked).value)
-        return all(any(_is(leaf, one) for one in held) for leaf in tree_leaves(marked))
+        marked = mapped(_mark, item)
+        held = leaves(self._with_item(at, path, marked).value)
+        return all(any(_is(leaf, one) for one in held) for leaf in leaves(marked))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -355,14 +352,16 @@ def _unlike(check: Check, want: Any, got: Any) -> tuple[str, str, str] | None:
 
     Other strides are told only where all else agrees.
     """
-    if not (torch.is_tensor(want) and torch.is_tensor(got)):
+    row = grid(want)
+    if row is None or row is not grid(got):
         return None
     if want.shape != got.shape:
         return "shape", str(tuple(want.shape)), str(tuple(got.shape))
     if want.dtype != got.dtype:
         return "dtype", str(want.dtype), str(got.dtype)
-    if want.stride() != got.stride() and agree(got, want, tolerance=check.tolerance):
-        return "stride()", str(want.stride()), str(got.stride())
+    strides = row.strides(want), row.strides(got)
+    if strides[0] != strides[1] and agree(got, want, tolerance=check.tolerance):
+        return "stride()", str(strides[0]), str(strides[1])
     return None
 
 
@@ -370,19 +369,16 @@ def _replaced(value: Any, path: list, item: Any) -> Any:
     if not path:
         return item
     key, inner = path[0], _replaced(value[path[0]], path[1:], item)
-    if torch.is_tensor(value):
-        copy = value.detach().clone()
-        copy[key] = inner
-        return copy
+    if row := grid(value):
+        return row.with_item(value, key, inner)
     if isinstance(value, dict):
         return {**value, key: inner}
     return type(value)([*value[:key], inner, *value[key + 1 :]])
 
 
 def _mark(value: Any) -> Any:
-    if isinstance(value, torch.Tensor):
-        numbers = torch.arange(3, value.numel() + 3).remainder(251).reshape(value.shape)
-        return numbers.to(value.dtype) if value.dtype is not torch.bool else ~value
+    if row := grid(value):
+        return row.marked(value)
     if isinstance(value, (int, float, complex)):
         return value + UNLIKELY
     return object()
@@ -390,13 +386,16 @@ def _mark(value: Any) -> Any:
 
 def _is(mark: Any, other: Any) -> bool:
     """Whether it is the same object or, of tensors, an equal one: a case may detach or copy it."""
-    if not (torch.is_tensor(mark) and torch.is_tensor(other)):
+    row = grid(mark)
+    if row is None or row is not grid(other):
         return mark is other
-    return mark.dtype == other.dtype and torch.equal(mark, other)
+    same = mark.dtype == other.dtype and mark.shape == other.shape
+    return same and row.equal(mark, other)
 
 
 def _grads(value: Any) -> list[bool]:
-    return [torch.is_tensor(t) and t.requires_grad for t in stored_in(value)]
+    found = ((grid(one), one) for one in stored_in(value))
+    return [bool(row and row.needs_gradient(one)) for row, one in found]
 
 
 def _smallest(key: AnswerKey, parts: Iterable[str], seed: str) -> Iterator[_SmallCase | _InWords]:

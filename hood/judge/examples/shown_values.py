@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-import torch
-from torch.utils._pytree import tree_map
-
 from hood.judge.checks.compare import kind_of
 from hood.judge.checks.exercise import Check
 from hood.judge.difference import agrees
 from hood.judge.examples.literal import MAX_CHARACTERS, Unprintable, literal
 from hood.judge.subject import SubjectRaised
+from hood.judge.values.table import grid, mapped
 
 MAX_MESSAGE = 160  # characters of an exception's message
 MAX_VALUE = 240  # characters of a value
@@ -24,8 +22,8 @@ def differing(check: Check, want: Any, got: Any) -> list[Any]:
     keys: Iterable[Any] = ()
     if isinstance(want, dict) and isinstance(got, dict) and want.keys() == got.keys():
         keys = want
-    elif torch.is_tensor(want) and torch.is_tensor(got) and want.shape == got.shape:
-        keys = range(len(want) if want.dim() else 0)
+    elif (row := grid(want)) and row is grid(got) and want.shape == got.shape:
+        keys = range(want.shape[0] if want.shape else 0)
     elif isinstance(want, (list, tuple)) and type(want) is type(got) and len(want) == len(got):
         keys = range(len(want))
     return [key for key in keys if not agrees(check, got[key], want[key])]
@@ -41,7 +39,7 @@ def raised_in_words(raised: SubjectRaised) -> str:
 def short(value: Any, digits: int = DIGITS, most: int = MAX_VALUE) -> str:
     """Return a value's literal, without the layout of tensors; empty if it is long."""
     try:
-        text = literal(tree_map(_plain, value), digits)
+        text = literal(mapped(_plain, value), digits)
     except (Unprintable, RecursionError):
         return ""
     return text if len(text) <= most else ""
@@ -60,13 +58,13 @@ def side_by_side(want: Any, got: Any) -> tuple[str, str]:
 
 
 def _plain(value: Any) -> Any:
-    """Return a contiguous copy of a tensor, and anything else as it is.
+    """Return a contiguous copy of a tensor or array, and anything else as it is.
 
-    Raises Unprintable if a tensor is large.
+    Raises Unprintable if it is large.
     """
-    if not isinstance(value, torch.Tensor):
+    row = grid(value)
+    if row is None:
         return value
-    if value.numel() > MAX_CHARACTERS:
+    if row.count(value) > MAX_CHARACTERS:
         raise Unprintable("a large tensor")
-    plain = value.detach().resolve_conj().resolve_neg()
-    return plain.clone(memory_format=torch.contiguous_format)
+    return row.plain(value)

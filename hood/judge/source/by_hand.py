@@ -35,13 +35,11 @@ What can't be seen:
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import Any
-
-import torch
-from torch.nn import functional
 
 from hood.judge.checks.exercise import ByHand, Check
 from hood.judge.source.accounting import (
@@ -129,16 +127,24 @@ def forbidden(rule: ByHand, path: str, own: Any = ()) -> str:
     return parts[-1] if any("." in p and fits(path, p) for p in rule.forbid_names) else ""
 
 
-@lru_cache(maxsize=256)
 def can_be_heard(rule: ByHand | None) -> bool:
-    """Return whether a rule forbids anything that the learner's process can record a call of."""
+    """Return whether a rule forbids anything that the learner's process can record a call of.
+
+    That is only torch's: there is nothing to hear where it is not loaded.
+    """
+    return rule is not None and "torch" in sys.modules and _forbids_of_torch(rule)
+
+
+@lru_cache(maxsize=256)
+def _forbids_of_torch(rule: ByHand) -> bool:
+    torch: Any = sys.modules["torch"]
     heard = {
         "torch": torch._C._VariableFunctions,
         "torch.Tensor": torch.Tensor,
-        "torch.nn.functional": functional,
+        "torch.nn.functional": torch.nn.functional,
     }
     paths = (f"{place}.{name}" for place, thing in heard.items() for name in dir(thing))
-    return rule is not None and any(forbidden(rule, path) for path in paths)
+    return any(forbidden(rule, path) for path in paths)
 
 
 def allowed(rule: ByHand, path: str) -> bool:

@@ -1,20 +1,29 @@
 """Answers for a check that a test makes in memory, and that has no file of answers beside it."""
 
 from hood.judge.checks.answers import source_as
+from hood.judge.checks.exercise import functions_of
 
 
-def misconception(check, name, explanation, *, earns):
-    """Decorate a wrong solution, which joins the misconceptions of a check."""
-    return lambda thing: _add(check, check.misconceptions, name, thing, earns, explanation)
+def misconception(check, name, says, *, earns):
+    """A decorator that adds a wrong answer, as a file beside a phase's checks has it."""
+    return lambda thing: _add(check, check.misconceptions, name, thing, earns, says)
 
 
 def alternate(check, name):
-    """Decorate another right solution, which joins those of a check."""
+    """A decorator that adds another right answer."""
     return lambda thing: _add(check, check.alternates, name, thing, check.points, "")
 
 
-def _add(check, to, name, thing, earns, explanation):
-    has_source = getattr(thing, "__name__", "<lambda>") != "<lambda>"
-    sources = {check.name: source_as(thing, check.name)} if has_source else {}
-    to.append(check._candidate(name, thing, sources, False, earns, explanation))
+def _add(check, to, name, thing, earns, says):
+    own = functions_of(thing)
+    if isinstance(own, type):
+        own.__name__ = check.name  # as a learner's class is called: torch's errors quote it
+    if isinstance(check.right, dict) and isinstance(own, dict):
+        sources = {key: source_as(function, key) for key, function in own.items()}
+        own = {**check.right, **own}
+    else:
+        has_source = getattr(own, "__name__", "<lambda>") != "<lambda>"
+        sources = {check.name: source_as(own, check.name)} if has_source else {}
+    rest = bool(sources) and not set(check.names) <= sources.keys()
+    to.append(check.candidate(name, own, sources, rest, earns, says))
     return thing

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from hood.judge.connection import codec
 from hood.judge.connection.codec import NotByValue, pack, unpack
+from hood.judge.values import tensors
 from tests.hood.by_value import copy_by_value
 from utils.minigpt import MiniGPTConfig
 
@@ -58,9 +59,9 @@ def test_scalars_containers_and_configurations_cross():
     assert copy_by_value(torch.ones(2, requires_grad=True)).requires_grad
 
 
-@pytest.mark.parametrize("dtype", sorted(codec.DTYPES), ids=str)
+@pytest.mark.parametrize("dtype", sorted(tensors.DTYPES), ids=str)
 def test_every_dtype_crosses_bit_for_bit(dtype):
-    kind = codec.DTYPES[dtype]
+    kind = tensors.DTYPES[dtype]
     data = torch.arange(1, 17, dtype=torch.uint8)
     if kind is torch.bool:
         data = data % 2

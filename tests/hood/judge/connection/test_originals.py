@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import nn
 
-from hood.judge.connection import course_code, originals, rpc_server
+from hood.judge.connection import course_code, originals, torch_calls
 
 
 @pytest.fixture(autouse=True)
@@ -33,7 +33,7 @@ def another(*args):
         (math, "row_major_strides", "math.row_major_strides"),
         (torch.Tensor, "__matmul__", "torch.Tensor.__matmul__"),
         (nn.Linear, "forward", "torch.nn.Linear.forward"),
-        (rpc_server.OpRecorder, "__torch_dispatch__", "OpRecorder.__torch_dispatch__"),
+        (torch_calls.OpRecorder, "__torch_dispatch__", "OpRecorder.__torch_dispatch__"),
         (originals, "own_files", "hood.judge.connection.originals.own_files"),
     ],
 )

@@ -17,7 +17,7 @@ from nbformat.v4 import new_code_cell
 from hood.grader.execution.execute import Execute
 from hood.grader.execution.graded_cell import read_verdicts
 from hood.judge.checks.exercise import Check, case
-from hood.judge.connection.settings import SETTINGS, usual_settings, variable
+from hood.judge.connection.settings import OF_NUMPY, of_torch, usual_settings, variable
 from hood.judge.judge import judge
 from hood.phase_paths import phases
 
@@ -39,7 +39,7 @@ torch.inference_mode().__enter__()
 
 @contextlib.contextmanager
 def all_as_it_was() -> Iterator[None]:
-    before = [(write, read()) for read, write, _ in SETTINGS]
+    before = [(write, read()) for read, write, _ in (*of_torch(), *OF_NUMPY)]
     with warnings.catch_warnings(), variable("TRITON_INTERPRET", None):
         try:
             yield
@@ -82,7 +82,7 @@ def test_a_setting_changes_no_verdict_and_stays_for_its_cell(line: str) -> None:
 
 
 def all_settings() -> list[str]:
-    found = [read() for read, _, _ in SETTINGS]
+    found = [read() for read, _, _ in (*of_torch(), *OF_NUMPY)]
     return [*map(str, found), str(warnings.filters), os.environ.get("TRITON_INTERPRET", "")]
 
 

@@ -373,8 +373,8 @@ REACHES = [
     ("torch.Tensor.__matmul__ = torch.func.grad", "x @ x", "uses `grad`"),
     ("torch.exp = eval('torch.func.grad')", "torch.exp(x)", "text as code"),
     (
-        "from hood.judge.connection import rpc_server\n"
-        "rpc_server.OpRecorder.__torch_dispatch__ = print",
+        "from hood.judge.connection import torch_calls\n"
+        "torch_calls.OpRecorder.__torch_dispatch__ = print",
         "x",
         "belongs to the grader",
     ),
@@ -614,7 +614,7 @@ def test_what_replaced_a_librarys_own_is_refused_where_the_answer_uses_it():
     shown = Surroundings(frozenset({"torch.Tensor.__repr__"}))
     assert said("layer_norm_vjp", "x @ x", around=shown) == ""
     record = Surroundings(
-        frozenset({"hood.judge.connection.rpc_server.OpRecorder.__torch_dispatch__"})
+        frozenset({"hood.judge.connection.torch_calls.OpRecorder.__torch_dispatch__"})
     )
     assert "something replaced it" in said("layer_norm_vjp", "x", around=record)
 

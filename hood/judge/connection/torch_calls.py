@@ -1,0 +1,161 @@
+"""What only torch's modules can do or hear, in the learner's process: record calls, send gradients.
+
+It is imported where torch is loaded, or a request asks for it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import GeneratorType
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import torch
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from hood.judge.connection import course_code
+from hood.judge.connection.settings import variable
+from hood.judge.values.table import address, stored_in
+
+MAX_OPS = 10_000
+# Folders in which no code of a learner's lies.
+LIBRARIES = (Path(os.__file__).parent, Path(torch.__file__).parents[1])
+OTHERS = tuple(f"{path}{os.sep}" for path in (*LIBRARIES, *course_code.folders()))
+
+
+@contextlib.contextmanager
+def grad_mode_of(generator: Iterator) -> Iterator[None]:
+    """Let a generator run on in the grad mode in which it yielded, and put back what was outside.
+
+    It may yield from inside of `with torch.no_grad()`, and others run before it goes on.
+    """
+    outside, is_own = torch.is_grad_enabled(), isinstance(generator, GeneratorType)
+    if is_own:
+        torch.set_grad_enabled(_grad_modes.get(generator, outside))
+    try:
+        yield
+    finally:
+        if is_own:
+            _grad_modes[generator] = torch.is_grad_enabled()
+        torch.set_grad_enabled(outside)
+
+
+_grad_modes: WeakKeyDictionary[Iterator, bool] = WeakKeyDictionary()
+
+
+def gradients(module: Any, args: tuple, upstream: torch.Tensor) -> dict[str, Any]:
+    """Call ``module(*args)`` and send a gradient back through it.
+
+    Returns ``output``; ``arguments``, the gradient of each of ``args``; and ``parameters``, the
+    gradients by name. One is None where none arrives, and all are if the output does not have the
+    shape and dtype of ``upstream``.
+    """
+    own = {name: p for name, p in module.named_parameters() if isinstance(p, torch.Tensor)}
+    floating = [isinstance(a, torch.Tensor) and a.is_floating_point() for a in args]
+    leaves = [a.requires_grad_() if is_so else a for a, is_so in zip(args, floating, strict=True)]
+    # Clones, because autograd refuses to change a leaf in place. Whether the module may change its
+    # inputs is judged by its calls and not here.
+    given = [a.clone() if is_so else a for a, is_so in zip(leaves, floating, strict=True)]
+    y = module(*given)
+    wanted = [a for a, is_so in zip(leaves, floating, strict=True) if is_so]
+    wanted += [p for p in own.values() if p.requires_grad]
+    found: dict[int, Any] = {}
+    alike = isinstance(y, torch.Tensor) and (y.shape, y.dtype) == (upstream.shape, upstream.dtype)
+    if alike and y.requires_grad:
+        arrived = torch.autograd.grad(y, wanted, upstream, allow_unused=True)
+        found = {id(leaf): grad for leaf, grad in zip(wanted, arrived, strict=True)}
+    return {
+        "output": y,
+        "arguments": [found.get(id(a)) for a in leaves],
+        "parameters": {str(name): found.get(id(p)) for name, p in own.items()},
+    }
+
+
+@contextlib.contextmanager
+def uncompiled() -> Iterator[None]:
+    """Let compiled code run as it was written while calls are recorded.
+
+    A mode hears nothing of what a compiled function calls, and torch cannot compile one below it.
+    """
+    with contextlib.ExitStack() as stack:
+        if dynamo := sys.modules.get("torch._dynamo"):
+            stack.enter_context(dynamo.set_stance("force_eager"))
+        stack.enter_context(variable("TORCHDYNAMO_DISABLE", "1"))  # for what the call compiles
+        yield
+
+
+class OpRecorder(TorchDispatchMode):
+    """Record each operator that reaches the dispatcher and has an input's storage as an argument.
+
+    What an operator made of an input, such as a copy, is looked at like the input. Of the inputs
+    those that are no tensors are ignored.
+    """
+
+    def __init__(self, *inputs: Any) -> None:
+        super().__init__()
+        self.ops: list[str] = []  # the recorded operators, such as ``aten.add``, in order
+        self._inputs = _addresses(inputs) - {0}  # that of every empty storage
+        self._kept: list[Any] = []  # so that no other tensor comes to lie at such an address
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        # torch's default imports all of torch._dynamo, which takes over a second.
+        return False
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        touched = _addresses((args, kwargs))
+        made = func(*args, **(kwargs or {}))
+        if touched & self._inputs:
+            self.ops.append(str(func._overloadpacket))
+            self._kept.append(made)
+            self._inputs |= _addresses(made) - {0}
+        return made
+
+
+class CallRecorder(TorchFunctionMode):
+    """Record each function, method and attribute of torch that the learner's code calls or reads.
+
+    It is heard whatever the code calls it by. What a library calls in turn is not, nor is code of
+    the learner's that runs inside of a call of torch, such as a ``backward``.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        # The line in which the code first called it, by its path, such as ``torch.softmax``
+        self.lines: dict[str, int] = {}
+        self._heard: set[Any] = set()
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func not in self._heard and len(self.lines) < MAX_OPS:
+            self._hear(func, sys._getframe(1))
+        return func(*args, **kwargs) if kwargs else func(*args)
+
+    def _hear(self, func: Any, frame: Any) -> None:
+        own = getattr(func, "__code__", None)  # in Python it tells of itself, by torch's help
+        while own and frame and frame.f_code is not own:
+            frame = frame.f_back
+        frame = frame.f_back if own and frame else frame
+        while frame and frame.f_code.co_filename == torch._ops.__file__:
+            frame = frame.f_back  # which calls an operator of `torch.ops`
+        if frame and not frame.f_code.co_filename.startswith(OTHERS):
+            self._heard.add(func)
+            self.lines.setdefault(_path(func), frame.f_lineno)
+
+
+def _path(func: Any) -> str:
+    module, name = getattr(func, "__module__", None) or "torch", getattr(func, "__name__", "")
+    if name == "__get__":  # of an attribute, which may be a property
+        attribute = getattr(func.__self__, "fget", func.__self__)
+        return f"torch.Tensor.{getattr(attribute, '__name__', '')}"
+    if hasattr(func, "__objclass__") or module == "torch._tensor":
+        module = "torch.Tensor"
+    return f"{module}.{name}"
+
+
+def _addresses(value: Any) -> set[int]:
+    return {address(t) for t in stored_in(value) if isinstance(t, torch.Tensor)}
