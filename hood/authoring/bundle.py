@@ -146,16 +146,18 @@ def learner_files(
         files |= {lab: settled_file(files[lab], url)} if lab in files else {}
     pyproject = (root / "pyproject.toml").read_text(encoding="utf-8")
     files["pyproject.toml"] = learner_pyproject(pyproject).encode()
-    files[COURSE] = learner_course((root / COURSE).read_text(encoding="utf-8"), url).encode()
+    settings = root / COURSE
+    said = settings.read_text(encoding="utf-8") if settings.exists() else ""
+    files[COURSE] = learner_course(said, url).encode()
     # without the developers' packages, and without comments
     environment = (root / "environment.yml").read_text(encoding="utf-8").splitlines(keepends=True)
     kept = [line for line in environment if line.lstrip()[:1] != "#" and EXTRAS not in line]
     files["environment.yml"] = "".join(kept).encode()
     pythons = tomllib.loads(pyproject)["project"]["requires-python"]
     rules = read_course_file(root)
-    said = {"archive": name, "top": TOP, "pythons": pythons, "with_checks": with_checks}
-    said |= {"in_class": rules is not None}
-    files["README.md"] = TEMPLATES.get_template("README.md.j2").render(said).encode()
+    about = {"archive": name, "top": TOP, "pythons": pythons, "with_checks": with_checks}
+    about |= {"in_class": rules is not None}
+    files["README.md"] = TEMPLATES.get_template("README.md.j2").render(about).encode()
     files["LICENSE"] = (root / "LICENSE").read_bytes()
     if rules:
         files[CLASS] = told_to_learners(root, rules)
