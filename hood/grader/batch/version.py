@@ -29,7 +29,7 @@ DECIDING = (
 # stands in a submission's own digest.
 OTHERS = (
     "judge/backquotes.py",
-    "judge/in_notebook.py",
+    "judge/card.py",
     "judge/solutions.py",
     "grader/cleaning/formulas.py",
     "grader/execution/self_judged.py",
