@@ -96,8 +96,8 @@ def show(name: str, card: dict[str, Any], solution: Callable[[str], None] | None
 def _group(name: str, notebook: Path | None) -> Group | None:
     """Return the cells of an exercise in a notebook as it was saved; None where it is not there."""
     try:
-        found = groups(cells_of(notebook)) if notebook else []
-        return next((one for one in found if one.name == name), None)
+        exercises = groups(cells_of(notebook)) if notebook else []
+        return next((one for one in exercises if one.name == name), None)
     except (OSError, *UNREADABLE):
         return None
 
@@ -109,16 +109,16 @@ def _of_which(mine: Group | None, notebook: Path | None) -> list[str]:
     answers = (
         {str(stub.get("id", "")): text_of(stub).strip() for stub in mine.stubs} if mine else {}
     )
-    found = [ran[one] for one in answers if one in ran]
-    failed = [one for one in found if not one.finished]
+    known = [ran[one] for one in answers if one in ran]
+    failed = [one for one in known if not one.finished]
     said = f"Judged on {now}."
     if failed:
         said = (
             f"Judged on {now}. The cell of your answer ended in an error when it ran last"
             f"{_number(failed[-1])}, so this verdict is of what it had defined before."
         )
-    elif found:
-        last = max(found, key=lambda one: one.at)
+    elif known:
+        last = max(known, key=lambda one: one.at)
         which = f"your answer as it ran at {_moment(last.at).partition(', ')[2]}{_number(last)}"
         said = f"Judged on {now}: {which}. After a change, run both again."
         saved_anew = (
