@@ -60,6 +60,8 @@ COPIES = (
     "hood/notebook_file.py",
     "hood/palette.py",
     "hood/phase_paths.py",
+    "hood/untrusted.py",
+    "hood/verdict.py",
 )
 TEMPLATES = Environment(
     loader=FileSystemLoader(Path(__file__).parent / "templates"),

@@ -26,10 +26,7 @@ from hood.judge import history
 from hood.learner import journal
 from hood.learner.contents import PHASES, ROOT, own_notebook
 from hood.learner.lab_file import (
-    RIGHT,
     UNREADABLE,
-    UNTRIED,
-    VERDICT,
     Exercise,
     Group,
     cells_of,
@@ -39,6 +36,7 @@ from hood.learner.lab_file import (
 )
 from hood.palette import colour
 from hood.phase_paths import WORK
+from hood.verdict import FULL, VERDICT_MIME, Status
 
 BOX = (
     "border-left:4px solid {edge};padding:2px 0 4px 14px;margin:0 0 8px;max-width:760px;"
@@ -73,20 +71,20 @@ def show(name: str, card: dict[str, Any], solution: Callable[[str], None] | None
         card: the verdict's MIME data: its text, and the verdict itself.
         solution: shows the worked solution of an exercise; None where there is none to show.
     """
-    status = card.get(VERDICT, {}).get("status", "")
-    full = status in RIGHT
+    status = card.get(VERDICT_MIME, {}).get("status", "")
+    full = status in FULL
     notebook = own_notebook()
     mine = _group(name, notebook)
     said = [f'<div style="{QUIET}">{one}</div>' for one in _of_which(mine, notebook)]
     if full:
         journal.right(name)
         said += [f"<div>{_next(name, notebook)}</div>"] if notebook and mine else []
-    elif status != UNTRIED:
+    elif status != Status.NOT_ATTEMPTED:
         said.append(_for_tutor(name, mine, str(card.get("text/plain", ""))))
     button = solution is not None and not full and can_move()
     if solution is not None and not full and not button:
         said.append(f"<div>{_by_hand(name)}</div>")
-    edge = colour("right" if full else "muted" if status == UNTRIED else "wrong")
+    edge = colour("right" if full else "muted" if status == Status.NOT_ATTEMPTED else "wrong")
     page = f'<div style="{BOX.format(edge=edge)}">{"".join(said)}</div>'
     display({"text/html": page, "text/plain": ""}, raw=True)
     if solution is not None and button:

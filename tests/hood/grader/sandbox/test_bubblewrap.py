@@ -74,8 +74,9 @@ def test_nothing_of_the_project_but_what_it_needs(shared: Inmate) -> None:
     stage = str(warm().folder / "stage")
     for path in ("source", "phases", "gradebook.db", "tests", "nbgrader_config.py", "hood"):
         assert not shared.value(f"__import__('os').path.exists({str(ROOT / path)!r})")
+    grader = f"{stage}/hood/grader"
     files = shared.value(
-        f"import os\nsorted(f for _, _, names in os.walk({stage + '/hood/grader'!r}) for f in names)"
+        f"import os\nsorted(f for _, _, names in os.walk({grader!r}) for f in names)"
     )
     allowed = {path.stem for path in (ROOT / "hood" / "grader" / "inside").glob("*.py")}
     assert {name.partition(".")[0] for name in files} == allowed
