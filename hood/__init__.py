@@ -3,16 +3,19 @@
 `python -m hood --help` lists the commands. Five rooms stand one above the other; a room imports
 from those below it, and from no other:
 
-    learner     a learner's copies of the notebooks, kept up to date
     judge       an exercise, its cases, a verdict and its words
+    learner     a learner's notebook: verdicts in it, progress, copies that are kept up to date
     grader      strangers' notebooks in, verdicts out: sandboxes and the workers of a batch
     classroom   a class: which hand-ins count, rules, report, feedback, marking, the service
     authoring   text in, notebooks out: build, site, bundle, and the proof that checks are right
 
-Beside them stands what all rooms speak of: `verdict` (what is said of an answer), `metadata` (where
-a notebook keeps the project's own facts), `phase_paths` (which files a course has), `untrusted`
-(read data of any shape) and `atomic_files` (write a file as a whole). The door of each room, its
-`__init__.py`, says what comes in, what goes out, and which module to open for what.
+Beside them stands what all rooms speak of: `course` (what a course says of itself), `phase_paths`
+(which files it has), `addresses` (of its lessons), `lab_words` (words in a lab that mean something
+to a program), `rubric` (of a question in words), `verdict` (what is said of an answer), `palette`
+(its colours), `audience` (for whom a notebook runs), `metadata` (where a notebook keeps the
+project's own facts), `notebook_file` and `atomic_files` (write one; write a file as a whole) and
+`untrusted` (read data of any shape). The door of each room, its `__init__.py`, says what comes in,
+what goes out, and which module to open for what.
 """
 
 import sys

@@ -59,6 +59,8 @@ COPIES = (
     "hood/notebook_file.py",
     "hood/palette.py",
     "hood/phase_paths.py",
+    "hood/untrusted.py",
+    "hood/verdict.py",
 )
 TEMPLATES = Environment(
     loader=FileSystemLoader(Path(__file__).parent / "templates"),
@@ -146,7 +148,9 @@ def learner_files(
         files |= {lab: settled_file(files[lab], url)} if lab in files else {}
     pyproject = (root / "pyproject.toml").read_text(encoding="utf-8")
     files["pyproject.toml"] = learner_pyproject(pyproject).encode()
-    files[COURSE] = learner_course((root / COURSE).read_text(encoding="utf-8"), url).encode()
+    settings = root / COURSE
+    said = settings.read_text(encoding="utf-8") if settings.exists() else ""
+    files[COURSE] = learner_course(said, url).encode()
     # without the developers' packages, and without comments
     environment = (root / "environment.yml").read_text(encoding="utf-8").splitlines(keepends=True)
     kept = [line for line in environment if line.lstrip()[:1] != "#" and EXTRAS not in line]

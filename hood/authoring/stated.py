@@ -31,6 +31,7 @@ WORDS = (
     *("eighteen", "nineteen"),
 )
 TENS = ("", "", "twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
+PHASES = course(course_folder()).phases
 HOUR = 60
 ROUNDED = 15  # minutes: hours are stated to the next half hour
 # What a lesson takes: a reader in a second language, who answers before looking.
@@ -244,7 +245,7 @@ def lesson_minutes(lesson: Text) -> float:
 
 
 def _in_table(name: str) -> list[Phase]:
-    return [one for one in course(course_folder()).phases if one.name == name]
+    return [one for one in PHASES if one.name == name]
 
 
 def _rounded(minutes: float) -> float:

@@ -11,7 +11,7 @@ their own work, in this one.
     judge         makes the verdict, with `difference` and `diagnosis`
     source        reads an answer's code, for the rules of exercises that are solved by hand
     examples      finds small failing calls, and writes them as lines to paste
-    report        words the verdict; `backquotes` shows such words on a page
-    verify, in_notebook, solutions, watched
-                  judge a person's own notebook, and show its worked solutions
+    report        words the verdict, and `card` draws it; `backquotes` shows such words on a page
+    verify        judges a person's own notebook, by its `history`, and `watched` stops its calls
+    solutions     makes the page of a worked solution
 """

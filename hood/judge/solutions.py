@@ -36,13 +36,13 @@ def read_words(file: Path) -> dict[str, Words]:
     """Return the sections of a file of solutions by exercise; none if there is no such file."""
     if not file.exists():
         return {}
-    found = {}
+    sections = {}
     for section in file.read_text(encoding="utf-8").split("\n## ")[1:]:
         name, _, text = section.partition("\n")
         why, *others = text.split("\n### ")
         named = (other.partition("\n") for other in others)
-        found[name] = Words(why.strip(), {other: words.strip() for other, _, words in named})
-    return found
+        sections[name] = Words(why.strip(), {other: words.strip() for other, _, words in named})
+    return sections
 
 
 def solution_of(name: str, root: Path = ROOT) -> str:
@@ -99,13 +99,13 @@ def sources(lab: str, role: str) -> dict[str, str]:
         lab: the text, in the percent format; words are commented out with "# ".
         role: "solution", "task" or another key of a cell's header.
     """
-    found = {}
+    cells = {}
     for cell in CELL.split(lab)[1:]:
         header, _, source = cell.partition("\n")
         if named := re.search(rf'\b{role}="(\w+)"', header):
             words = header.startswith("[markdown]")
-            found[named[1]] = (COMMENT.sub("", source) if words else source).rstrip("\n")
-    return found
+            cells[named[1]] = (COMMENT.sub("", source) if words else source).rstrip("\n")
+    return cells
 
 
 def worked(phase: PhasePaths, check: Check) -> str:

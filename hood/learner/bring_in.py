@@ -84,11 +84,11 @@ class Given:
 
     @cached_property
     def _by_text(self) -> dict[str, set[str]]:
-        found: dict[str, set[str]] = {}
+        by_text: dict[str, set[str]] = {}
         for name, versions in self.texts.items():
             for version in versions:
-                found.setdefault(normal(version), set()).add(name)
-        return found
+                by_text.setdefault(normal(version), set()).add(name)
+        return by_text
 
     def has(self, name: object) -> bool:
         """Return whether the course gave a cell of that name."""
@@ -99,7 +99,7 @@ class Given:
 
 
 @dataclass
-class Told:
+class Changes:
     """What a learner is told of a copy: cells by what was done with them."""
 
     new: list[str] = field(default_factory=list)
@@ -133,45 +133,45 @@ def some(names: Sequence[str]) -> str:
 
 def bring_in(
     given: Given, new: Sequence[NotebookNode], mine: Sequence[NotebookNode]
-) -> tuple[list[NotebookNode], Told]:
+) -> tuple[list[NotebookNode], Changes]:
     """Return the cells of an original with what a learner wrote into a copy of it, `mine`."""
     now = {name_of(cell): cell for cell in new}
-    found = match(mine, now, given.texts)
-    own = {name: cell for name, cell in zip(found, mine, strict=True) if name}
-    told = Told()
-    following = _own_cells(mine, found, now, given, told)
+    matched = match(mine, now, given.texts)
+    own = {name: cell for name, cell in zip(matched, mine, strict=True) if name}
+    changes = Changes()
+    following = _own_cells(mine, matched, now, given, changes)
     cells = following.pop("", [])
     before = None
     for name, cell in now.items():
         kept, below = own.get(name), following.pop(name, [])
         if kept is None:
-            (told.back if given.has(name) else told.new).append(label(cell))
+            (changes.back if given.has(name) else changes.new).append(label(cell))
             cells.append(cell)
         else:
             if settings(cell) and not settings(kept):
-                told.marks += 1
+                changes.marks += 1
             answer = is_answer(cell, before)
-            chosen, more = _brought(kept, cell, answer, given, told)
+            chosen, more = _brought(kept, cell, answer, given, changes)
             cells += [chosen, *more]
         cells += below
         before = cell
     if not given:
-        told.at_all.append(
+        changes.at_all.append(
             "It is not known from which version of the original this copy was made, so all that "
             "differs was taken for yours: an exercise may still start from an older text."
         )
-    places = [list(now).index(name) for name in found if name]
+    places = [list(now).index(name) for name in matched if name]
     if places != sorted(places):
-        told.at_all.append(
+        changes.at_all.append(
             "The cells stand in the original's order again; a cell of your own is still behind the "
             "cell that it followed."
         )
     _give_ids(cells)
-    return cells, told
+    return cells, changes
 
 
 def _brought(
-    kept: NotebookNode, cell: NotebookNode, answer: bool, given: Given, told: Told
+    kept: NotebookNode, cell: NotebookNode, answer: bool, given: Given, changes: Changes
 ) -> tuple[NotebookNode, list[NotebookNode]]:
     """Return the cell that a copy gets for one of the original, and a cell with lines that go on.
 
@@ -185,15 +185,15 @@ def _brought(
         if hash_of_outputs(kept) not in given.outputs:  # the learner ran it
             return NotebookNode(mine | {"source": cell.source}), []
         if hash_of_outputs(kept) != hash_of_outputs(cell):
-            told.new.append(label(cell))
+            changes.new.append(label(cell))
         return cell, []
     if given.named(kept):  # nobody has touched it
-        told.new.append(label(cell))
+        changes.new.append(label(cell))
         return cell, []
     is_new = not given.named(cell)
     if answer:
         if is_new and given:
-            told.each.append(
+            changes.each.append(
                 f"{label(cell)}: your answer stays. The text that it starts from has changed: the "
                 "original shows the new one."
             )
@@ -201,7 +201,7 @@ def _brought(
         return (NotebookNode(cell | {"source": kept.source}) if retyped else mine), []
     if not is_new:  # only the learner has changed it
         return mine, []
-    told.new.append(label(cell))
+    changes.new.append(label(cell))
     versions = given.texts.get(name_of(cell), ())
     was = most_alike(written(kept), versions).partition("\n")[2] or cell.source
     lines = added(kept.source, was)
@@ -213,7 +213,7 @@ def _brought(
     if kept.cell_type == "code":
         below.outputs, below.execution_count = [], None
     why = "you and the original have both changed it" if given else "the two texts differ"
-    told.each.append(
+    changes.each.append(
         f"{label(cell)}: {why}. The original's text is in, and what only yours had stands in a "
         "cell below it."
     )
@@ -222,32 +222,32 @@ def _brought(
 
 def _own_cells(
     mine: Sequence[NotebookNode],
-    found: Sequence[str],
+    matched: Sequence[str],
     now: Mapping[str, NotebookNode],
     given: Given,
-    told: Told,
+    changes: Changes,
 ) -> dict[str, list[NotebookNode]]:
     """Return the cells that are only the learner's, by the cell of the original they follow."""
     following: dict[str, list[NotebookNode]] = {}
     after = ""
-    for name, cell in zip(found, mine, strict=True):
+    for name, cell in zip(matched, mine, strict=True):
         if name:
             after = name
             continue
         names = given.named(cell)
         if names and not names & now.keys():
-            told.gone.append(label(cell))
+            changes.gone.append(label(cell))
             continue
         claimed = settings(cell).get("grade_id")
         if any(settings(now[one]) for one in names & now.keys()):
             continue  # an untouched copy: a stub below the answer would overwrite it
         if claimed in now:
-            told.each.append(
+            changes.each.append(
                 f"{label(cell)}: it was there more than once. The first one counts; what you wrote "
                 "into another is a cell of your own now."
             )
         elif given.has(claimed):
-            told.each.append(
+            changes.each.append(
                 f"{label(cell)}: the original no longer has it. What you wrote is a cell of your "
                 "own now."
             )

@@ -3,7 +3,7 @@
 It stands above all that the cell shows, and goes when the cell ends: what is saved of it is an
 output without data, which shows nothing.
 
-What imports this module has asked for the clock: `utils.views`, for lessons, and `verdict`, for
+What imports this module has asked for the clock: `utils.views`, for lessons, and `check`, for
 labs. Where nobody waits, as in a build or while a class is graded, there is none.
 """
 

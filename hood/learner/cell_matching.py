@@ -33,8 +33,8 @@ MOST_CELLS = 300  # of a copy whose text is compared with others
 
 def settings(cell: NotebookNode) -> dict[str, object]:
     """Return a cell's nbgrader metadata; empty when there is none."""
-    found = cell.metadata.get("nbgrader")
-    return found if isinstance(found, dict) else {}
+    marks = cell.metadata.get("nbgrader")
+    return marks if isinstance(marks, dict) else {}
 
 
 def name_of(cell: NotebookNode) -> str:
@@ -85,11 +85,11 @@ def match(
         now: the course's cells by :func:`name_of`, in their order.
         versions: by a cell's name, what it has been so far (:func:`written`).
     """
-    found = [""] * len(mine)
+    matched = [""] * len(mine)
     free = dict(now)
 
     def take(position: int, name: str) -> None:
-        found[position] = name
+        matched[position] = name
         del free[name]
 
     ids = {cell.id: name for name, cell in now.items()}
@@ -106,12 +106,14 @@ def match(
     for way in ways:
         for position, cell in enumerate(mine):
             names = [name for name in way(cell) if name in free]
-            if names and not found[position] and (unmarked[position] or way is ways[0]):
+            if names and not matched[position] and (unmarked[position] or way is ways[0]):
                 take(position, names[0])
 
     def left() -> list[int]:
         return [
-            position for position in range(len(mine)) if not found[position] and unmarked[position]
+            position
+            for position in range(len(mine))
+            if not matched[position] and unmarked[position]
         ]
 
     order = list(now)
@@ -134,30 +136,30 @@ def match(
         if (share := _alike(mine[position], now[name], versions.get(name, ())))
     ]
     for _, at, position in sorted(pairs):
-        if order[at] in free and not found[position]:
+        if order[at] in free and not matched[position]:
             take(position, order[at])
 
     for name in [name for name in answers if name in free and not _asked(now[name])]:
-        between = _between(found, order, order.index(name))
+        between = _between(matched, order, order.index(name))
         kind = now[name].cell_type
         fits = [p for p in left() if p in between and mine[p].cell_type == kind]
         fits = [p for p in fits if mine[p].source.strip()]
         if fits:
             take(fits[0], name)
-    return found
+    return matched
 
 
 def _asked(cell: NotebookNode) -> set[str]:
     return defined_names(cell.source) if cell.cell_type == "code" else set()
 
 
-def _between(found: Sequence[str], order: Sequence[str], index: int) -> range:
+def _between(matched: Sequence[str], order: Sequence[str], index: int) -> range:
     """Return the places in a copy between the course's cell before one and the next after it."""
-    if index == 0 or order[index - 1] not in found:
+    if index == 0 or order[index - 1] not in matched:
         return range(0)
-    start = found.index(order[index - 1]) + 1
-    after = [p for p in range(start, len(found)) if found[p]]
-    return range(start, after[0] if after else len(found))
+    start = matched.index(order[index - 1]) + 1
+    after = [p for p in range(start, len(matched)) if matched[p]]
+    return range(start, after[0] if after else len(matched))
 
 
 def likeness(one: str, other: str) -> float:

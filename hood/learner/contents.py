@@ -71,11 +71,11 @@ def class_rules(root: Path = ROOT) -> dict[str, Any] | None:
     if building() or not path.exists():
         return None
     try:
-        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        _ = found["about"], [(lab["released"], lab["due"]) for lab in found["labs"].values()]
+        rules: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        _ = rules["about"], [(lab["released"], lab["due"]) for lab in rules["labs"].values()]
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise ValueError(f"{path} can't be read: unpack the course's archive again") from error
-    return found
+    return rules
 
 
 def show_contents(root: Path = ROOT, states: Mapping[int, str] = NOTHING) -> None:

@@ -111,8 +111,8 @@ def refresh(original: Path, mine: Path, root: Path) -> list[str]:
     if before is not None:
         copied = nbformat.reads(before.decode("utf-8-sig"), as_version=4)
         given.add_hashes(copied.metadata.get(KEY, {}).get(COPY, {}))
-        cells, told = bring_in(given, new.cells, copied.cells)
-        content, done = _content(new, cells, data), told.sentences()
+        cells, changes = bring_in(given, new.cells, copied.cells)
+        content, done = _content(new, cells, data), changes.sentences()
     for cell in new.cells:
         if not _is_solution(cell) or _is_released(cell):  # any other text of these is an answer
             given.add(cell, EXECUTED in new.metadata.get(KEY, {}))
@@ -171,11 +171,11 @@ def _relink(cell: NotebookNode, link: Any) -> None:
             output.data["text/html"] = HREF.sub(link, markup)
 
 
-def _link(found: re.Match[str], place: PurePath, copy_place: PurePath) -> str:
+def _link(match: re.Match[str], place: PurePath, copy_place: PurePath) -> str:
     """Return where a link of an original leads from its copy: to a copy, where there is one."""
-    path, hash_sign, section = found[0].partition("#")
+    path, hash_sign, section = match[0].partition("#")
     if not path or ABSOLUTE.match(path):
-        return found[0]
+        return match[0]
     target = PurePath(posixpath.normpath(posixpath.join(place.parent.as_posix(), path)))
     leads = os.path.relpath(copy_of(target) or target, copy_place.parent)
     return PurePath(leads).as_posix() + hash_sign + section

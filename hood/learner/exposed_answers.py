@@ -71,8 +71,8 @@ def open_to_others(place: Path) -> Path | None:
 def _places(folders: list[Path]) -> Iterator[Path]:
     for folder in folders:
         yield from (folder / name for name in ANSWERS)
-    if (found := find_spec("phases")) and found.submodule_search_locations:
-        yield from map(Path, found.submodule_search_locations)
+    if (spec := find_spec("phases")) and spec.submodule_search_locations:
+        yield from map(Path, spec.submodule_search_locations)
 
 
 def main(words: list[str]) -> int:
@@ -83,10 +83,10 @@ def main(words: list[str]) -> int:
     """
     here = Path(__file__).resolve().parents[2]
     places = {place.resolve() for place in _places([here, *map(Path, words)])}
-    found = sorted(file for place in places if (file := first_read(place, i_read)))
-    for file in found:
+    readable = sorted(file for place in places if (file := first_read(place, i_read)))
+    for file in readable:
         print(f"answers: this account can read {file}")
-    if found:
+    if readable:
         print(
             "  what to do: give learners the archive of `python -m hood bundle` in place of the "
             "project; on a machine that they share with the course, close its folder to them"

@@ -56,13 +56,13 @@ def read(name: str, root: Path = ROOT) -> Journal:
     kinds: dict[str, Any] = {}
     with suppress(OSError, ValueError), _file(name, root).open("rb") as file:
         kinds = json.loads(file.read(MOST))
-    found = Journal()
-    for kind, kept in vars(found).items():
+    journal = Journal()
+    for kind, kept in vars(journal).items():
         entries = kinds.get(kind) if isinstance(kinds, dict) else None
         for key, value in entries.items() if isinstance(entries, dict) else ():
             if isinstance(value, (int, float)):
                 kept[key] = value
-    return found
+    return journal
 
 
 def name_of(notebook: Path) -> str:

@@ -18,11 +18,8 @@ from typing import Any
 from hood.course import Phase
 from hood.lab_words import FURTHER, UNANSWERED
 from hood.metadata import KEY, mark
+from hood.verdict import FULL, VERDICT_MIME, Status
 
-# The grader's verdicts, see hood/verdict.py: their type, and what they say of a right answer.
-VERDICT = "application/vnd.open-the-hood.verdict+json"
-RIGHT = ("right", "right as far as run")
-UNTRIED = "not attempted"
 HEADING = re.compile(r"##\s+(.+)")
 UNREADABLE = (ValueError, TypeError, KeyError, AttributeError)
 Cell = dict[str, Any]
@@ -202,11 +199,12 @@ def _exercise(one: Group) -> Exercise:
         if output is None:
             passing = begun and all(_ran_well(check, after=one.stubs) for check in one.checks)
         else:
-            verdict = output["data"][VERDICT]
+            verdict = output["data"][VERDICT_MIME]
+            status = str(verdict.get("status"))
             fresh = begun and _is_of(output, graded, one.stubs)
-            passing = fresh and verdict.get("status") in RIGHT
+            passing = fresh and status in FULL
             earned = float(verdict.get("earned") or 0) if fresh else 0.0
-            tried = begun and verdict.get("status") != UNTRIED
+            tried = begun and status != Status.NOT_ATTEMPTED
             stale = _given(output) if tried and not fresh else 0.0
     return Exercise(
         one.name,
@@ -225,7 +223,7 @@ def _exercise(one: Group) -> Exercise:
 
 def verdicts(graded: Cell) -> Iterator[dict[str, Any]]:
     """Yield the outputs of a cell that are verdicts."""
-    yield from (one for one in graded.get("outputs", []) if VERDICT in one.get("data", {}))
+    yield from (one for one in graded.get("outputs", []) if VERDICT_MIME in one.get("data", {}))
 
 
 def _is_of(output: dict[str, Any], graded: Cell, stubs: list[Cell]) -> bool:

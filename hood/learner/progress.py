@@ -134,7 +134,7 @@ def progress(root: Path | str = ROOT) -> Progress:
     if building():
         return Progress([])
     root = Path(root)
-    found = Progress([], root=root)
+    state = Progress([], root=root)
     lessons, shown = {}, {}
     for phase in PHASES:
         if (reading := read_lesson(phase, root)) is not None:
@@ -146,17 +146,17 @@ def progress(root: Path | str = ROOT) -> Progress:
             if labs[0].begun == 0 and (other := looks_like(original, root)) is not None:
                 labs.append(read_lab(phase, other))
                 if labs[-1].begun or len(paths) == 1:  # an empty copy in its place needs no word
-                    found.notes.append(what_to_do(original, other, root))
-            found.labs.append(_best(labs))
-    found.lessons, found.shown = lessons, shown
+                    state.notes.append(what_to_do(original, other, root))
+            state.labs.append(_best(labs))
+    state.lessons, state.shown = lessons, shown
     if old := [place for place in _copies(root) if _is_old(*place)]:
         names = ", ".join(f"`{mine.relative_to(root).as_posix()}`" for _, mine in old)
-        found.notes.append(
+        state.notes.append(
             f"The course has newer texts than {names}. To bring them in, run "
             "`python -m hood.learner.copies` in the course's folder, and open these notebooks "
             "again: your answers stay."
         )
-    return found
+    return state
 
 
 def _copies(root: Path) -> Iterator[tuple[Path, Path]]:
@@ -175,12 +175,12 @@ def _is_old(original: Path, mine: Path) -> bool:
     return bool(made_from != hashlib.sha256(original.read_bytes()).hexdigest()[:12])
 
 
-def _best(found: list[LabProgress]) -> LabProgress:
+def _best(versions: list[LabProgress]) -> LabProgress:
     """Return the first of these, with each exercise from where most of it is done."""
-    first, *others = found
+    first, *others = versions
     if first.trouble:
         return first
-    by_name = [{one.name: one for one in lab.exercises} for lab in found]
+    by_name = [{one.name: one for one in lab.exercises} for lab in versions]
     exercises = tuple(
         max(
             (named[one.name] for named in by_name if one.name in named),

@@ -26,19 +26,19 @@ def looks_like(original: Path, root: Path = ROOT) -> Path | None:
     taken = {root / place for place in places if place}
     others = [path for path in _notebooks(root / WORK) if path not in taken]
     wanted = _names(original) if others else frozenset()
-    found = []
+    candidates = []
     for path in others if wanted else ():
         share = len(wanted & _names(path)) / len(wanted)
-        found.append((share, path.stat().st_mtime, path))
-    share, _, path = max(found, default=(0.0, 0.0, original))
+        candidates.append((share, path.stat().st_mtime, path))
+    share, _, path = max(candidates, default=(0.0, 0.0, original))
     return path if share > ALIKE else None
 
 
-def what_to_do(original: Path, found: Path, root: Path = ROOT) -> str:
+def what_to_do(original: Path, other: Path, root: Path = ROOT) -> str:
     """Return a sentence on a notebook that looks like the copy of an original."""
     place = copy_of(original.relative_to(root))
     assert place is not None  # only what is copied is looked for
-    name, copied = found.relative_to(root).as_posix(), place.as_posix()
+    name, copied = other.relative_to(root).as_posix(), place.as_posix()
     if (root / place).exists():
         return (
             f"`{name}` looks like a copy, too, but what counts is `{copied}`. If your answers are "
@@ -57,8 +57,8 @@ def _originals(root: Path) -> list[Path]:
 
 def _notebooks(folder: Path) -> Iterator[Path]:
     """Yield the notebooks below a folder, hidden ones left out."""
-    found = (path for path in sorted(folder.rglob("*.ipynb")) if path.is_file())
-    shown = (p for p in found if not any(n.startswith(".") for n in p.relative_to(folder).parts))
+    paths = (path for path in sorted(folder.rglob("*.ipynb")) if path.is_file())
+    shown = (p for p in paths if not any(n.startswith(".") for n in p.relative_to(folder).parts))
     for _, path in zip(range(MOST_FILES), shown, strict=False):
         if path.stat().st_size <= MOST_BYTES:
             yield path

@@ -54,8 +54,8 @@ P = ParamSpec("P")
 
 def address() -> str:
     """Return the service's address, with a slash at its end; empty where there is no service."""
-    told = os.environ.get(ADDRESS, "").strip()
-    return told and told.rstrip("/") + "/"
+    setting = os.environ.get(ADDRESS, "").strip()
+    return setting and setting.rstrip("/") + "/"
 
 
 class ServiceError(Exception):
@@ -104,16 +104,16 @@ def show_solution(name: str) -> None:
 @_says_why
 def labs() -> None:
     """Show which labs are out, when each is due, what you handed in, and its points."""
-    rows, found = ["| lab | due | handed in | points |", "|---|---|---|---|"], _json("labs")
-    for lab in found:
+    rows, answer = ["| lab | due | handed in | points |", "|---|---|---|---|"], _json("labs")
+    for lab in answer:
         came = lab["received"]
         late = ", late" if came and came["late"] else ""
         handed_in = f"{_moment(came['received'])}{late}" if came else "not yet"
         points = "" if lab["points"] is None else f"{lab['points']:g} of {lab['most']:g}"
         so_far = "" if lab["final"] or not points else " so far"
         rows.append(f"| {lab['name']} | {_moment(lab['due'])} | {handed_in} | {points}{so_far} |")
-    said = [f"{lab['name']}: {lab['hand_ins']}" for lab in found if lab["hand_ins"]]
-    said += [f"Times are those of {zone}." for zone in {lab["zone"] for lab in found}]
+    said = [f"{lab['name']}: {lab['hand_ins']}" for lab in answer if lab["hand_ins"]]
+    said += [f"Times are those of {zone}." for zone in {lab["zone"] for lab in answer}]
     display(Markdown("\n\n".join(["\n".join(rows), *said])))
 
 
@@ -236,10 +236,10 @@ def feedback(lab: str) -> None:
 @_says_why
 def requests() -> None:
     """Show your requests for a regrade, as far as they have been graded, and which are answered."""
-    for one in (found := _json("requests")):
+    for one in (answer := _json("requests")):
         state = "answered" if one["answered"] else "not answered yet"
         print(f"{one['lab']}, {one['exercise']}: {one['why']!r}: {state}")
-    if not found:
+    if not answer:
         print("No request for a regrade of yours has been graded yet.")
 
 
@@ -267,8 +267,8 @@ def _json(path: str, body: bytes | None = None, method: str | None = None) -> An
 
 def _ask(path: str, body: bytes | None = None, method: str | None = None) -> bytes:
     """Return what the service answers. Raises ServiceError."""
-    told = next(filter(None, map(os.environ.get, TOKENS)), "")
-    token = told.rpartition(",")[2].strip()  # of the line `NAME,TOKEN`, if it is all of it
+    setting = next(filter(None, map(os.environ.get, TOKENS)), "")
+    token = setting.rpartition(",")[2].strip()  # of the line `NAME,TOKEN`, if it is all of it
     if not (address() and token):
         raise ServiceError(
             f"There is no service to ask: {ADDRESS} has its address, and {TOKENS[0]} your token, "

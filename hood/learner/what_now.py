@@ -26,10 +26,7 @@ from hood.judge import history
 from hood.learner import journal
 from hood.learner.contents import PHASES, ROOT, own_notebook
 from hood.learner.lab_file import (
-    RIGHT,
     UNREADABLE,
-    UNTRIED,
-    VERDICT,
     Exercise,
     Group,
     cells_of,
@@ -39,6 +36,7 @@ from hood.learner.lab_file import (
 )
 from hood.palette import colour
 from hood.phase_paths import WORK
+from hood.verdict import FULL, VERDICT_MIME, Status
 
 BOX = (
     "border-left:4px solid {edge};padding:2px 0 4px 14px;margin:0 0 8px;max-width:760px;"
@@ -73,20 +71,20 @@ def show(name: str, card: dict[str, Any], solution: Callable[[str], None] | None
         card: the verdict's MIME data: its text, and the verdict itself.
         solution: shows the worked solution of an exercise; None where there is none to show.
     """
-    status = card.get(VERDICT, {}).get("status", "")
-    full = status in RIGHT
+    status = card.get(VERDICT_MIME, {}).get("status", "")
+    full = status in FULL
     notebook = own_notebook()
     mine = _group(name, notebook)
     said = [f'<div style="{QUIET}">{one}</div>' for one in _of_which(mine, notebook)]
     if full:
         journal.right(name)
         said += [f"<div>{_next(name, notebook)}</div>"] if notebook and mine else []
-    elif status != UNTRIED:
+    elif status != Status.NOT_ATTEMPTED:
         said.append(_for_tutor(name, mine, str(card.get("text/plain", ""))))
     button = solution is not None and not full and can_move()
     if solution is not None and not full and not button:
         said.append(f"<div>{_by_hand(name)}</div>")
-    edge = colour("right" if full else "muted" if status == UNTRIED else "wrong")
+    edge = colour("right" if full else "muted" if status == Status.NOT_ATTEMPTED else "wrong")
     page = f'<div style="{BOX.format(edge=edge)}">{"".join(said)}</div>'
     display({"text/html": page, "text/plain": ""}, raw=True)
     if solution is not None and button:
@@ -96,8 +94,8 @@ def show(name: str, card: dict[str, Any], solution: Callable[[str], None] | None
 def _group(name: str, notebook: Path | None) -> Group | None:
     """Return the cells of an exercise in a notebook as it was saved; None where it is not there."""
     try:
-        found = groups(cells_of(notebook)) if notebook else []
-        return next((one for one in found if one.name == name), None)
+        exercises = groups(cells_of(notebook)) if notebook else []
+        return next((one for one in exercises if one.name == name), None)
     except (OSError, *UNREADABLE):
         return None
 
@@ -109,16 +107,16 @@ def _of_which(mine: Group | None, notebook: Path | None) -> list[str]:
     answers = (
         {str(stub.get("id", "")): text_of(stub).strip() for stub in mine.stubs} if mine else {}
     )
-    found = [ran[one] for one in answers if one in ran]
-    failed = [one for one in found if not one.finished]
+    known = [ran[one] for one in answers if one in ran]
+    failed = [one for one in known if not one.finished]
     said = f"Judged on {now}."
     if failed:
         said = (
             f"Judged on {now}. The cell of your answer ended in an error when it ran last"
             f"{_number(failed[-1])}, so this verdict is of what it had defined before."
         )
-    elif found:
-        last = max(found, key=lambda one: one.at)
+    elif known:
+        last = max(known, key=lambda one: one.at)
         which = f"your answer as it ran at {_moment(last.at).partition(', ')[2]}{_number(last)}"
         said = f"Judged on {now}: {which}. After a change, run both again."
         saved_anew = (

@@ -16,9 +16,8 @@ from playwright.sync_api import BrowserContext, Locator, Page, expect
 from hood import audience
 from hood.authoring.notebook import read
 from hood.authoring.site.frames import keep, rests_on
-from hood.authoring.site.pages import slug
 from hood.authoring.steps import read_texts
-from hood.phase_paths import ROOT, phases
+from hood.phase_paths import ROOT, phases, slug
 from tests.browser.conftest import MILLISECONDS
 from utils.notebook.drills import read_number
 from utils.views import backward_stepper

@@ -12,11 +12,12 @@ import pytest
 import yaml
 
 from hood import UserError
-from hood.authoring.bundle import COPIES, archive, learner_files, learner_pyproject
-from hood.authoring.notebook import to_bytes, to_notebook
+from hood.audience import NBGRADER
+from hood.authoring.bundle import COPIES, archive, learner_course, learner_files
+from hood.authoring.notebook import to_notebook
 from hood.authoring.release import generate
 from hood.authoring.text import Refused
-from hood.learner.one_line import NBGRADER
+from hood.notebook_file import to_bytes
 from hood.phase_paths import ROOT
 from tests.hood.authoring.example import CHECKS, PYPROJECT, lab, readable
 
@@ -48,6 +49,7 @@ def test_the_list_of_files(released):
             "benchmarks/records/nvidia-h200/clocks.json",
             "environment.yml",
             *COPIES,
+            "course.toml",
             "lock/packages.txt",
             "notebooks/01_rows.ipynb",
             "pyproject.toml",
@@ -82,9 +84,6 @@ def test_the_set_up_is_that_of_what_is_packed(released):
     files = learner_files(released.root)
     project = tomllib.loads(files["pyproject.toml"].decode())
     assert project["tool"]["setuptools"]["packages"]["find"]["include"] == ["utils*", "hood*"]
-    assert project["tool"]["open-the-hood"]["lesson_url"] == ""
-    address = '[tool.open-the-hood]\nlesson_url = "https://example.org/"\n'
-    assert address in learner_pyproject(PYPROJECT, "https://example.org/")
     pinned = tomllib.loads(PYPROJECT)["project"]["dependencies"]
     assert project["project"]["dependencies"] == pinned
     (pip,) = yaml.safe_load(files["environment.yml"])["dependencies"]
@@ -100,8 +99,10 @@ def test_links_lead_to_the_classs_site_in_the_archive_and_release_stays_as_it_is
     files = learner_files(released.root)
     assert b"https://a.org/lessons/01_rows.html" in files[RELEASE]
     assert b"../../notebooks" not in files[RELEASE]
-    told = tomllib.loads(files["pyproject.toml"].decode())["tool"]["open-the-hood"]
-    assert told["lesson_url"] == "https://a.org/"
+    assert tomllib.loads(files["course.toml"].decode()) == {"lesson_url": "https://a.org/"}
+    ours = (ROOT / "course.toml").read_text(encoding="utf-8")
+    theirs = tomllib.loads(learner_course(ours, "https://a.org/"))
+    assert theirs == tomllib.loads(ours) | {"lesson_url": "https://a.org/"}
     assert (released.root / RELEASE).read_bytes() == before
 
 

@@ -12,13 +12,13 @@ from hood.authoring.notebook import (
     from_node,
     header_of,
     nbgrader_metadata,
-    to_bytes,
     to_cells,
     to_node,
     to_notebook,
 )
 from hood.authoring.regions import BEGIN_HIDDEN, BEGIN_SOLUTION, END_HIDDEN, END_SOLUTION, regions
 from hood.authoring.text import TextCell, parse
+from hood.notebook_file import to_bytes
 from hood.phase_paths import anchor
 from tests.hood.authoring.example import lab
 
@@ -57,7 +57,7 @@ def test_each_header_expands_and_comes_back(header, expected):
     assert header_of(to_node(TextCell(kind, "x", header), "id")) == header
 
 
-def test_a_labs_first_cell_says_what_to_install_where_utils_is_missing(tmp_path):
+def test_a_labs_first_cell_says_what_to_install_where_the_course_is_missing(tmp_path):
     text = TextCell(
         "code", "import math\n\nfrom hood.learner.check import check", {"given": "setup"}
     )
@@ -67,6 +67,29 @@ def test_a_labs_first_cell_says_what_to_install_where_utils_is_missing(tmp_path)
     done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True)
     assert "%pip install --editable FOLDER" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+OLD_GUARD = """\
+try:
+    from utils.notebook.verdict import check
+except ModuleNotFoundError:
+    raise SystemExit(
+        "This lab needs utils, the course's own package, and this Python does not have it. "
+        "Unpack the course's archive (open-the-hood.zip, from whoever gave you this lab), run "
+        "%pip install --editable FOLDER in a cell, with that folder, and restart the kernel."
+    ) from None
+
+"""
+
+
+def test_what_an_older_build_put_before_a_labs_first_cell_is_no_part_of_its_text():
+    text = TextCell(
+        "code", "import math\n\nfrom utils.notebook.verdict import check", {"given": "s"}
+    )
+    node = to_node(text, "s")
+    assert node.source == text.source
+    node.source = OLD_GUARD + node.source
+    assert from_node(node) == text
 
 
 def test_a_labs_first_words_say_its_limits_and_its_text_does_not():

@@ -6,7 +6,8 @@ from hood.authoring import stated
 from hood.authoring.mentions import mention_problems
 from hood.authoring.spelled_out import spelled_out
 from hood.authoring.text import parse
-from hood.learner.contents import PHASES, Phase
+from hood.course import Phase
+from hood.learner.contents import PHASES
 from hood.phase_paths import ROOT, pages, phases
 from tests.hood.authoring.example import HEADER, lab, lesson
 

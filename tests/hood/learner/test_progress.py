@@ -10,12 +10,12 @@ import pytest
 
 from hood import audience
 from hood.judge.report import VerdictReport
-from hood.learner import journal, lab_file
+from hood.learner import journal
 from hood.learner.contents import PHASES
 from hood.learner.lab_file import Exercise, read_lab
 from hood.learner.progress import Progress, next_step, progress, show_next, show_progress
 from hood.metadata import KEY, mark
-from hood.verdict import FULL, VERDICT_MIME, Cause, PartResult, Status, Verdict
+from hood.verdict import FULL, Cause, PartResult, Status, Verdict
 
 TENSORS = PHASES[1]
 STUB = 'def f(x):\n    raise NotImplementedError("write your answer here")\n'
@@ -95,12 +95,6 @@ def test_a_verdict_below_the_graded_cell_decides(tmp_path, status):
     graded = (3, [OK, VERDICTS[status]])
     found = only_exercise(tmp_path, stub=ANSWER, stub_count=1, visible=(2, [OK]), graded=graded)
     assert found == Exercise("f", True, status in FULL, "A question", earned=0.0)
-
-
-def test_the_words_of_a_verdict_are_the_graders():
-    assert lab_file.VERDICT == VERDICT_MIME
-    assert set(lab_file.RIGHT) == set(FULL)
-    assert lab_file.UNTRIED == Status.NOT_ATTEMPTED
 
 
 def verdict(*, answer=None, earned=(2.0,), at=1_700_000_000):

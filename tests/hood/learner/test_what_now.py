@@ -9,8 +9,8 @@ import pytest
 
 from hood.judge import history
 from hood.learner import journal, service, what_now
-from hood.learner.lab_file import VERDICT
 from hood.metadata import KEY, mark
+from hood.verdict import VERDICT_MIME
 
 ANSWER = "def f(x):\n    return x"
 
@@ -58,7 +58,7 @@ def notebook(monkeypatch, tmp_path):
         path.write_text(json.dumps({"cells": lab() if cells is None else cells}))
         os.utime(path, (2e9, 2e9))
         shown.clear()
-        card = {VERDICT: {"status": status}, "text/plain": "f: 1 of 2 points"}
+        card = {VERDICT_MIME: {"status": status}, "text/plain": "f: 1 of 2 points"}
         what_now.show("f", card, **more)
         return "\n".join(shown)
 
@@ -144,7 +144,7 @@ def test_a_notebook_that_cannot_be_read_costs_nothing(notebook, cells):
 def test_below_a_services_card_no_solution_is_offered_and_the_card_is_stamped(
     notebook, monkeypatch
 ):
-    card = {VERDICT: {"status": "wrong"}, "text/plain": "f: 0 of 2 points"}
+    card = {VERDICT_MIME: {"status": "wrong"}, "text/plain": "f: 0 of 2 points"}
     shown, below = [], []
     done = {"state": "done", "card": card, "id": "1"}
     monkeypatch.setattr(service, "_json", lambda *_: done)

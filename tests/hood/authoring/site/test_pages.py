@@ -9,14 +9,15 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 from sphinx.util.docutils import docutils_namespace
 
 from hood import UserError
+from hood.addresses import docname_of, link, uri
 from hood.authoring.folds import fold_answers
-from hood.authoring.notebook import to_bytes
 from hood.authoring.site.build import MADE, clear, faults, run_sphinx, settings
 from hood.authoring.site.markdown import html, page_markdown
-from hood.authoring.site.pages import docname_of, link, page_of, uri
+from hood.authoring.site.pages import page_of
 from hood.authoring.text import NEEDS_KERNEL
 from hood.course import course
 from hood.grader.cleaning.formulas import mathml
+from hood.notebook_file import to_bytes
 from hood.phase_paths import ROOT, PhasePaths, slug
 from utils.notebook import drills
 

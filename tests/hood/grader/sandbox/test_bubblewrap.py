@@ -74,14 +74,22 @@ def test_nothing_of_the_project_but_what_it_needs(shared: Inmate) -> None:
     stage = str(warm().folder / "stage")
     for path in ("source", "phases", "gradebook.db", "tests", "nbgrader_config.py", "hood"):
         assert not shared.value(f"__import__('os').path.exists({str(ROOT / path)!r})")
+    grader = f"{stage}/hood/grader"
     files = shared.value(
-        f"import os\nsorted(f for _, _, names in os.walk({stage + '/grader'!r}) for f in names)"
+        f"import os\nsorted(f for _, _, names in os.walk({grader!r}) for f in names)"
     )
     allowed = {path.stem for path in (ROOT / "hood" / "grader" / "inside").glob("*.py")}
     assert {name.partition(".")[0] for name in files} == allowed
     assert "ModuleNotFoundError" in shared.run("import hood.judge.judge")
     seen = shared.value("from utils.notebook import style\nstyle.__file__")
     assert seen.startswith(stage)
+
+
+@pytest.mark.parametrize("place", ["hood.learner.check", "utils.notebook.verdict"])
+def test_a_lab_finds_what_it_imports_and_nobody_judges(shared: Inmate, place: str) -> None:
+    assert shared.run(f"from {place} import check, solution\ncheck('f'), solution('f')") == ""
+    course = "from hood.learner.contents import PHASES\nPHASES[1].name"
+    assert shared.value(course) == "01_tensors"
 
 
 def test_the_parents_of_what_it_sees_list_nothing_else(shared: Inmate) -> None:
