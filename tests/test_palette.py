@@ -13,17 +13,16 @@ def test_the_course_has_one_look():
         "muted": style.MUTED,
         "rule": style.RULE,
         "card": style.CARD,
-        "storage": style.STORAGE.colour,
-        "view": style.VIEW.colour,
-        "view-on": style.VIEW.on,
-        "gradient": style.GRADIENT.colour,
-        "gradient-on": style.GRADIENT.on,
-        "kernel-tint": style.KERNEL.tint,
+        "link": style.STORAGE.colour,
+        "full": style.VIEW.colour,
+        "on_full": style.VIEW.on,
+        "alarm": style.GRADIENT.colour,
+        "on_alarm": style.GRADIENT.on,
+        "hint": style.KERNEL.tint,
         "right": style.RIGHT,
         "wrong": style.WRONG,
     }
-    assert figures == PALETTE
-    assert all(PALETTE.get(role, colour) == colour for role, colour in course(ROOT).palette.items())
+    assert {role: course(ROOT).palette[role] for role in PALETTE} == figures
 
 
 def test_a_course_may_have_colours_of_its_own(tmp_path, monkeypatch):

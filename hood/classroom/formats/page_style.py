@@ -13,18 +13,18 @@ from hood.judge.backquotes import in_code
 from hood.verdict import in_points
 
 TEMPLATES = Path(__file__).parent / "templates"
-# The colours of pages; a course's own stand below [palette] in its course.toml.
+# Colours by their role; a course's own stand below [palette] in its course.toml.
 PALETTE = {
     "ink": "#1f2a37",
     "muted": "#5b6675",
     "rule": "#d3d9e0",
-    "card": "#fdfdfb",  # the ground
-    "storage": "#1f6aa5",  # links
-    "view": "#0b7a5e",  # of a bar: all points
-    "view-on": "#ffffff",  # text on it
-    "gradient": "#c2471b",  # what needs a person
-    "gradient-on": "#ffffff",
-    "kernel-tint": "#faebc6",  # a pale ground
+    "card": "#fdfdfb",  # the ground that the others can be read on
+    "link": "#1f6aa5",
+    "full": "#0b7a5e",  # of a bar: all points
+    "on_full": "#ffffff",  # text on it
+    "alarm": "#c2471b",
+    "on_alarm": "#ffffff",
+    "hint": "#faebc6",  # a pale ground
     "right": "#2e7d32",
     "wrong": "#c62838",
 }

@@ -16,7 +16,7 @@ from hood.classroom.rules.deadline import Deadline, Period, begin
 MOST_DAYS = 366  # of a period
 YEARS = range(1970, 9000)  # datetime ends with 9999, and days are added to a date
 DURATION = re.compile(r"(\d+(?:\.\d+)?) *(min|h|hours?|days?)")
-URL = re.compile(r"https?://[^\s()\[\]<>\"']+")
+ADDRESS = re.compile(r"https?://[^\s()\[\]<>\"']+")
 ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 END_OF_DAY = time(23, 59, 59)
 
@@ -123,7 +123,7 @@ def _zone(value: str) -> str:
 
 
 def _address(value: str) -> str:
-    if value and not URL.fullmatch(value):
+    if value and not ADDRESS.fullmatch(value):
         raise ValueError(
             f"expected the address of the course's site, such as https://example.org/course/, "
             f"got {value!r}"
