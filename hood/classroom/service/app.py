@@ -25,10 +25,9 @@ from hood import UserError
 from hood.classroom.gradebook.service_jobs import ENDED, State
 from hood.classroom.hand_ins.store import TooManyError
 from hood.classroom.lesson_links import lesson_url, settled_file
-from hood.classroom.marking.routes import RefusedError
 from hood.classroom.rules.reading import read_course_file
 from hood.classroom.rules.schema import ClassRules
-from hood.classroom.service.dispatcher import Dispatcher
+from hood.classroom.service.dispatcher import Dispatcher, RefusedError
 from hood.classroom.service.door import Door, ask_again
 from hood.classroom.service.home import home_page, home_routes
 from hood.classroom.service.inbox import Inbox, Receipt

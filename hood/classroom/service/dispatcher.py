@@ -11,7 +11,7 @@ from datetime import datetime
 from zoneinfo import ZoneInfo
 
 from hood import UserError
-from hood.classroom.marking.routes import RefusedError
+from hood.classroom.marking.routes import RefusedError as RefusedError  # callers catch it here
 from hood.classroom.rules.reading import read_course_file
 from hood.classroom.service.lab_state import is_out
 from hood.classroom.service.people import Person, service_key
