@@ -20,10 +20,10 @@ from rich.console import Console
 
 from hood import UserError
 from hood.atomic_files import write_whole
+from hood.authoring.class_summary import print_summary
 from hood.authoring.proof.sample_class import PREFIX, Learner, load_lab, make_class
 from hood.classroom.gradebook.graded import Graded, read_class
 from hood.classroom.report import command as class_report
-from hood.classroom.report.terminal import print_summary
 from hood.grader.course import nbgrader, open_course, run_module
 from hood.phase_paths import lab_named, phases
 

@@ -1,5 +1,5 @@
 """A learner's feedback on a graded notebook: one page, which nothing of a learner's can act in.
 
-``exercises`` finds the notebook's exercises, ``theirs`` makes HTML of what a learner wrote and
-showed, and ``page`` puts both beside the marks.
+``grades`` reads the marks, ``feedback`` takes out what learners must not read, ``learner_html``
+makes HTML of what a learner wrote and showed, and ``page`` puts all of it together.
 """

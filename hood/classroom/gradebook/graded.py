@@ -409,10 +409,10 @@ class Results:
             .where(SubmittedNotebook.notebook_id.in_(self._notebook_names))
             .where(Grade.cell_id.in_(self._cells))
         )
-        found: dict[str, list] = {}
+        marks: dict[str, list] = {}
         for student, *mark in rows:
-            found.setdefault(student, []).append(mark)
-        return found
+            marks.setdefault(student, []).append(mark)
+        return marks
 
     def _graded(self, student: str, name: str, marks: list, run: GradedNotebook) -> Graded:
         scores: dict[str, float | None] = {}

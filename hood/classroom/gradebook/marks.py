@@ -51,14 +51,14 @@ def graded_cells(db: Database, lab: str) -> list[tuple[GradeCell | TaskCell, str
     """Return a lab's cells that earn points, their notebooks, and whether a person marks them."""
     answers = select(SolutionCell.notebook_id, SolutionCell.name).join(Notebook).join(Assignment)
     written = {tuple(row) for row in db.execute(answers.where(Assignment.name == lab))}
-    found = []
+    cells = []
     for kind in (GradeCell, TaskCell):
         query = select(kind, Notebook.name).join(Notebook, Notebook.id == kind.notebook_id)
         for cell, notebook in db.execute(query.join(Assignment).where(Assignment.name == lab)):
             answered = (cell.notebook_id, cell.name) in written
             manual = kind is TaskCell or cell.cell_type != "code" or answered
-            found.append((cell, notebook, manual))
-    return found
+            cells.append((cell, notebook, manual))
+    return cells
 
 
 def handed_in(db: Database, lab: str, student: str = "") -> set[str]:

@@ -47,11 +47,11 @@ def lms_names(part: str) -> list[LmsName]:
     """
     part = nfc(part)
     moodle = MOODLE.fullmatch(part)
-    found = [LmsName(moodle[1], moodle[2] or "", moodle[3] or "")] if moodle else []
+    names = [LmsName(moodle[1], moodle[2] or "", moodle[3] or "")] if moodle else []
     for one in CANVAS.finditer(part):
         name, late = part[: one.start()].removesuffix(LATE), part[: one.start()].endswith(LATE)
-        found.append(LmsName(name, one[1] or one[2], one[3], canvas=True, late=late))
-    return found
+        names.append(LmsName(name, one[1] or one[2], one[3], canvas=True, late=late))
+    return names
 
 
 class Unmatched(Exception):

@@ -6,7 +6,7 @@ import math
 from datetime import UTC
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from nbgrader.api import Assignment, Gradebook, SubmittedAssignment
 from nbgrader.plugins import ExportPlugin
@@ -19,11 +19,9 @@ from hood.classroom.results.counted_marks import counts_of
 from hood.classroom.rules.class_list import ClassList, class_list, passed_over_sentence
 from hood.classroom.rules.reading import deadlines, read_course_file
 from hood.classroom.rules.sentences import rounded
+from hood.grader.course import Course
 from hood.grader.submission.names import shown_id, spelled
 from hood.verdict import in_points
-
-if TYPE_CHECKING:
-    from hood.grader.course import Course
 
 COLUMNS = (
     *("assignment", "duedate", "timestamp", "student_id", "last_name", "first_name", "email"),
@@ -117,8 +115,6 @@ class Export(ExportPlugin):
 
     @cached_property
     def _course(self) -> Course:
-        from hood.grader.course import Course
-
         directory = self.parent.coursedir
         return Course(Path(directory.root), self.config, directory)
 

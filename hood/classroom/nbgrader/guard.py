@@ -271,9 +271,9 @@ def _get_assignment(api: NbGraderAPI, assignment: str, **known: Any) -> dict[str
 
 
 def _get_notebooks(api: NbGraderAPI, assignment: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = _nbgraders_notebooks(api, assignment)
-    _average(found, api, assignment, each=True)
-    return found
+    notebooks: list[dict[str, Any]] = _nbgraders_notebooks(api, assignment)
+    _average(notebooks, api, assignment, each=True)
+    return notebooks
 
 
 def _average(

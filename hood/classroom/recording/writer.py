@@ -527,13 +527,13 @@ def cells_of(source: bytes, config: Config) -> set[tuple]:
     The points of cells with a check are left out: there it holds what could be earned.
     """
     nb = as_recorded(nbformat.reads(source.decode(), as_version=4), config)
-    found: set[tuple] = set()
+    cells: set[tuple] = set()
     for cell in filter(is_owned, nb.cells):
         ours = cell.metadata.nbgrader
-        found.add(("text", ours.grade_id, cell.cell_type, cell.source))
+        cells.add(("text", ours.grade_id, cell.cell_type, cell.source))
         if (is_grade(cell) or is_task(cell)) and not is_verified(cell):
-            found.add(("points", ours.grade_id, float(ours.points)))
-    return found
+            cells.add(("points", ours.grade_id, float(ours.points)))
+    return cells
 
 
 def _with_any(cells: dict[str, set]) -> dict[str, set]:

@@ -2,5 +2,5 @@
 
 ``tally`` adds up the class; ``page`` and its template show it, ``sheets`` writes it as
 ``learners.csv`` and ``exercises.csv``. ``todo`` says what to do next, ``alike`` finds answers
-that are alike, ``names`` hides who is who.
+that are alike, ``attempts`` counts what the service was asked.
 """

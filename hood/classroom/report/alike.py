@@ -182,11 +182,11 @@ def _says_nothing(node: Any) -> bool:
 
 def stubs_of(results: Results) -> dict[str, str]:
     """Return the code that learners start from in a lab, by exercise; none without a source."""
-    course, found = results.course, dict[str, str]()
+    course, stubs = results.course, dict[str, str]()
     for notebook in results.notebooks:
         path = course.folder("source", ".", results.lab) / f"{notebook}.ipynb"
         if path.exists():
             nb = as_recorded(nbformat.v4.reads(path.read_text(encoding="utf-8")), course.config)
             code = code_by_exercise(nb)
-            found |= {results.cell_name(notebook, name): text for name, text in code.items()}
-    return found
+            stubs |= {results.cell_name(notebook, name): text for name, text in code.items()}
+    return stubs

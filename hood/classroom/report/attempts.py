@@ -63,13 +63,13 @@ def attempts_of(db_url: str, lab: str, belong: ClassList = EVERYBODY) -> dict[st
                 right.add(who)
             for name in verdict["explanations"]:
                 named.setdefault(exercise, set()).add((name, learner))
-    found: dict[str, Attempts] = {}
+    attempts: dict[str, Attempts] = {}
     for who, many in had.items():
-        one = found.setdefault(who[0], Attempts())
+        one = attempts.setdefault(who[0], Attempts())
         one.needed[_words(many) if who in right else NOT_YET] += 1
     for exercise, pairs in named.items():
-        found[exercise].misconceptions.update(name for name, _ in pairs)
-    return found
+        attempts[exercise].misconceptions.update(name for name, _ in pairs)
+    return attempts
 
 
 def _words(many: int) -> str:

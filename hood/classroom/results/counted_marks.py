@@ -184,7 +184,7 @@ def times_by_student(
     course: Course, labs: list[str], student: str = ""
 ) -> dict[str, dict[str, datetime | None]]:
     """Return when submissions of some labs came, of one learner or all, in UTC; None if unknown."""
-    found: dict[str, dict[str, datetime | None]] = {}
+    times: dict[str, dict[str, datetime | None]] = {}
     query = (
         select(SubmittedAssignment.student_id, Assignment.name, SubmittedAssignment.timestamp)
         .join(Assignment, Assignment.id == SubmittedAssignment.assignment_id)
@@ -194,8 +194,8 @@ def times_by_student(
         query = query.where(SubmittedAssignment.student_id == student)
     with Session(engine_of(course.directory.db_url)) as session:
         for who, lab, came in session.execute(query):
-            found.setdefault(who, {})[lab] = came and came.replace(tzinfo=UTC)
-    return found
+            times.setdefault(who, {})[lab] = came and came.replace(tzinfo=UTC)
+    return times
 
 
 def counts_of(

@@ -45,8 +45,8 @@ def read_course_file(root: Path) -> ClassRules | None:
     lines: dict[YamlPath, int] = {}
     try:
         value = _plain(root, yaml.compose(text, yaml.SafeLoader), (), lines)
-        found = ClassRules.model_validate({} if value is None else value)
-        found = _with_further_named(root, found)
+        file = ClassRules.model_validate({} if value is None else value)
+        file = _with_further_named(root, file)
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise UserError(f"{FILE}:{line}: {error.problem}") from error
@@ -57,9 +57,9 @@ def read_course_file(root: Path) -> ClassRules | None:
     except ValidationError as error:
         wrong = [(one["loc"], _worded(one)) for one in error.errors()]
     else:
-        wrong = list(_unknown(root, found))
+        wrong = list(_unknown(root, file))
         if not wrong:
-            return found
+            return file
     told = sorted({(_line(place, lines), _path(place), said) for place, said in wrong})
     raise UserError("\n".join(f"{FILE}:{line}: {where}{said}" for line, where, said in told))
 
@@ -85,19 +85,19 @@ def _plain(root: Path, node: yaml.Node | None, place: YamlPath, lines: dict[Yaml
             return {}  # a lab without rules of its own
         of_lab = place[:1] == ("extensions",) and place[2:] == ("lab",)
         return lab_named(root, node.value) if of_lab else node.value
-    found: dict[str, Any] = {}
+    plain: dict[str, Any] = {}
     for key, value in node.value:
         line = key.start_mark.line + 1
         if not isinstance(key, yaml.ScalarNode):
             raise _Refused(f"{FILE}:{line}: expected a name before the colon")
         name = lab_named(root, key.value) if place in BY_LAB else key.value
-        if name in found:
+        if name in plain:
             known = f"{key.value!r} is {name}, which stands here already"
             again = f"{key.value!r} stands here a second time"
             raise _Refused(f"{FILE}:{line}: {again if name == key.value else known}")
         lines[(*place, name)] = line
-        found[name] = _plain(root, value, (*place, name), lines)
-    return found
+        plain[name] = _plain(root, value, (*place, name), lines)
+    return plain
 
 
 def course_id(root: Path) -> str:
@@ -147,11 +147,11 @@ def _part(place: YamlPath) -> type[Part]:
         for arg in get_args(kind):
             yield from parts(arg)
 
-    found: type[Part] = ClassRules
+    part: type[Part] = ClassRules
     for word in place[:-1]:
-        if field := found.model_fields.get(str(word)):
-            found = next(parts(field.annotation), found)
-    return found
+        if field := part.model_fields.get(str(word)):
+            part = next(parts(field.annotation), part)
+    return part
 
 
 def _worded(error: Any) -> str:

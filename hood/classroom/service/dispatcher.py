@@ -11,6 +11,7 @@ from datetime import datetime
 from zoneinfo import ZoneInfo
 
 from hood import UserError
+from hood.classroom.marking.routes import RefusedError as RefusedError  # callers catch it here
 from hood.classroom.rules.reading import read_course_file
 from hood.classroom.service.lab_state import is_out
 from hood.classroom.service.people import Person, service_key
@@ -38,14 +39,6 @@ NICE = 13  # of long turns: their share of a processor is a twentieth of a short
 CUT_SHORT = {Cause.TIMEOUT, Cause.TOO_MUCH_OUTPUT, Cause.NO_REPLY}
 CUT_SHORT |= {Cause.KERNEL_DIED, Cause.KERNEL_STOPPED}
 IDLE = 1.0  # seconds between two looks at a queue in which nothing waits
-
-
-class RefusedError(Exception):
-    """A check that is not taken. The message says why, and ``status`` in HTTP's terms."""
-
-    def __init__(self, status: int, why: str):
-        super().__init__(why)
-        self.status = status
 
 
 class Dispatcher:

@@ -5,8 +5,8 @@ import re
 
 from rich.console import Console
 
+from hood.authoring.class_summary import print_summary
 from hood.classroom.gradebook.graded import read_class
-from hood.classroom.report.terminal import print_summary
 from hood.grader.course import open_course
 from tests.hood.classroom.report.made_up import LAB, POINTS, Made, make_course, verdict
 
