@@ -101,6 +101,19 @@ def form(cell: str) -> frozenset[str]:
     return frozenset(used - own - {f".{name}" for name in own})
 
 
+def plain(cell: str) -> str:
+    """Return the code of a cell without annotations and docstrings, in one form."""
+    tree = ast.parse(cell)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.arg) and "constexpr" not in ast.dump(node):
+            node.annotation = None
+        if isinstance(node, ast.FunctionDef):
+            node.returns = None
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and ast.get_docstring(node):
+            node.body = node.body[1:] or [ast.Pass()]
+    return ast.unparse(tree)
+
+
 def _recurs(function: ast.FunctionDef) -> bool:
     calls = (node.func for node in ast.walk(function) if isinstance(node, ast.Call))
     return any(isinstance(name, ast.Name) and name.id == function.name for name in calls)
@@ -124,6 +137,7 @@ class Exercise:
         self._results, self._beside = results, beside
         check, solution = bank.checks[name], bank.lab.solutions[name]
         given = [solution, *(right.cell(name, solution) for right in check.alternates)]
+        self._mistakes = {plain(m.cell(name, solution)) for m in check.misconceptions}
         self._given_forms = frozenset(chain.from_iterable(map(form, given)))
         self._forms = {answer: form(answer.cell) for answer in self.answers if answer.right}
         question, phase = questions(bank.phase)[name], bank.phase
@@ -132,7 +146,12 @@ class Exercise:
         self._quoted = {a: _quoted(question, text, a.quotes) for a in self.answers}
 
     def shows(self, answer: Answer, among: Collection[Answer]) -> list[str]:
-        """Return what an answer shows that no other one ``among`` some does, or why it stays."""
+        """Return what an answer shows that no other one ``among`` some does, or why it stays.
+
+        The code of a misconception beside the check shows nothing.
+        """
+        if not answer.right and plain(answer.cell) in self._mistakes:
+            return []
         others = [other for other in among if other != answer]
         why = ["it slipped through"] if answer.slipped else []
         why += [f"it must be named “{answer.named}”"] if answer.named else []

@@ -11,12 +11,12 @@ from tests.phases.redundant import Exercise, Result, form
 TWICE = "def twice(x):\n    return 2 * x\n"
 
 
-def exercise(answers, results=None, beside=()):
+def exercise(answers, results=None, beside=(), mistakes=()):
     """The answers to an exercise of lab 01, with others in place of its own."""
     bank = SimpleNamespace(
         phase=BANKS["01"].phase,
         lab=SimpleNamespace(solutions={"broadcast": TWICE}),
-        checks={"broadcast": SimpleNamespace(alternates=[])},
+        checks={"broadcast": SimpleNamespace(alternates=[], misconceptions=mistakes)},
         of=lambda name: answers,
     )
     given = {name: [Result(frozenset(cases), frozenset(names))] for name, (cases, names) in
@@ -70,6 +70,13 @@ def test_an_answer_stays_that_slipped_through_must_be_named_or_quotes_what_no_ot
     why = [answers.shows(answer, stay)[0] for answer in stay]
     assert why[:2] == ["it slipped through", "it must be named “m”"]
     assert sentence in why[2]
+
+
+def test_the_code_of_a_misconception_goes_even_if_it_once_slipped_through():
+    mistake = SimpleNamespace(cell=lambda name, solution: "def twice(x):\n    return x * x")
+    same = 'def twice(x: Tensor) -> Tensor:\n    """Twice."""\n    return x * x'
+    answers = [Answer("broadcast", "same", False, same, slipped=True)]
+    assert exercise(answers, {"same": ("a", ())}, mistakes=[mistake]).redundant() == answers
 
 
 def test_a_right_answer_goes_if_its_form_is_there_and_nothing_edits_it():
