@@ -8,6 +8,7 @@ import subprocess
 import sys
 from datetime import datetime, timedelta
 
+import nbformat
 import pytest
 from nbgrader.api import Gradebook
 
@@ -187,9 +188,10 @@ def test_where_the_newest_can_not_be_collected_an_older_one_counts(course):
 
 @pytest.mark.slow(60)
 def test_who_hands_in_a_thousand_times_keeps_what_counts_and_fills_no_disk(course):
+    right, untouched = (nbformat.writes(nb).encode() for nb in (RIGHT, UNTOUCHED))
     for number in range(1000):
-        hand_in(course, "eve", IN_TIME - timedelta(minutes=number), RIGHT)
-        hand_in(course, "eve", LATE + timedelta(minutes=number), UNTOUCHED)
+        hand_in(course, "eve", IN_TIME - timedelta(minutes=number), right)
+        hand_in(course, "eve", LATE + timedelta(minutes=number), untouched)
     step(course, "collect", LAB)
     times = kept(course, "eve")
     assert len(times) < store_module.MOST
