@@ -127,19 +127,17 @@ def test_an_untouched_notebook_that_comes_22_days_late_leaves_all_points(course)
     subprocess.run(command, cwd=course, env=environment(course), check=True)
     with (course / "reports" / LAB / "counts.csv").open(encoding="utf-8-sig") as file:
         [row] = [row for row in csv.DictReader(file) if row["student"] == "bo"]
-    assert "Handed in twice: the one of 25 September 2026, 18:02, counts;" in row["why"]
+    assert "25 September 2026, 18:02, counts" in row["why"]
     page = words((course / "reports" / LAB / "index.html").read_text())
-    assert "2 handed in more than once; of 2 of them an earlier one counts." in page
+    assert "of 2 of them an earlier one counts" in page
 
     step(course, "generate_feedback", LAB)
     page = words((course / "feedback" / "bo" / LAB / f"{LAB}.html").read_text())
-    assert "You handed in twice: the one of 25 September 2026, 18:02, counts; the one of" in page
-    assert "late and would have counted 0." in page
+    assert "handed in twice: the one of 25 September 2026, 18:02, counts" in page
+    assert "would have counted 0" in page
     page = words((course / "feedback" / "ana" / LAB / f"{LAB}.html").read_text())
-    assert (
-        "You handed in three times: the one of 25 September 2026, 18:02, counts; the one of 17 "
-        "October 2026, 09:30 came 22 days late and would have counted 0; the one of"
-    ) in page
+    assert "handed in three times: the one of 25 September 2026, 18:02, counts" in page
+    assert "came 22 days late and would have counted 0" in page
 
 
 @pytest.mark.slow(60)
