@@ -25,6 +25,7 @@ ROOT = Path(__file__).resolve().parents[2]
 FIXTURE = ROOT / "tests" / "fixtures" / "tiny"
 LAB = "99_tiny"
 CONFIG = nbgrader_config(ROOT)
+CELL_SECONDS = 3  # of a cell of its class, some of whose cells never end
 CACHES = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
 _GRADEBOOKS: dict[Hashable, bytes] = {}
 
