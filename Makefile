@@ -48,7 +48,7 @@ export OMP_WAIT_POLICY := passive
 # As containers often set it: the tests start hundreds of processes, and each would compile anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo check test proof types built lab teach hub build site bench lock clean help tools
+.PHONY: demo check test proof form quick types built lab teach hub build site bench lock clean help tools
 .DEFAULT_GOAL := help
 
 help:
@@ -74,17 +74,29 @@ tools: $(STAMP)
 	@{ command -v bwrap && $(RUN) python -m utils.instruments.toolchain; } >/dev/null || \
 	  $(RUN) python -m hood doctor --install
 
-check: WORKERS = $(CORES)
+quick: WORKERS = $(CORES)
 # Whole classes take longer than any test should that hangs. At its end both commands, on fresh machines.
 proof: MORE = -o faulthandler_timeout=7200
 
 # How tests are chosen and spread: tests/conftest.py.
-check test proof: $(STAMP) tools
+TESTS = $(RUN) python -m pytest -n $(WORKERS) --durations=20 $(MORE) --width
+
+# All at once: mypy is one process, and the longest of all in a fresh clone. A minute of tests is not
+# much to have run in vain where one of the others fails.
+check: form
+	@$(MAKE) --no-print-directory --jobs=3 types built quick
+
+test proof: form
+	@$(MAKE) --no-print-directory --jobs=2 types built
+	@$(TESTS) $@
+	@[ $@ != proof ] || $(RUN) python -m tests.fresh_machine
+
+form: $(STAMP) tools
 	@$(RUN) ruff check .
 	@$(RUN) ruff format --check .
-	@$(MAKE) --no-print-directory --jobs=2 types built
-	@$(RUN) python -m pytest -n $(WORKERS) --width $@ --durations=20 $(MORE)
-	@[ $@ != proof ] || $(RUN) python -m tests.fresh_machine
+
+quick: $(STAMP)
+	@$(TESTS) check
 
 types: $(STAMP)
 	@$(RUN) mypy

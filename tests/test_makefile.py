@@ -87,6 +87,18 @@ def test_uv_is_used_where_it_is_and_hashes_are_always_required(printed):
     assert "lock/numbered.py" not in with_uv  # uv shows how far it is
 
 
+@pytest.mark.parametrize(("target", "at_once"), [("check", 3), ("test", 2), ("proof", 2)])
+def test_each_width_has_its_form_types_and_notebooks_checked(printed, target, at_once):
+    said = printed("CORES=5", target=target)
+    for step in ("ruff check", "ruff format --check", "mypy", "hood build --check"):
+        assert step in said, step
+    assert f"--jobs={at_once} " in said
+    assert f"pytest -n {5 if target == 'check' else 7} --durations=20" in said
+    assert f"--width {target}\n" in said
+    assert (f"[ {target} != proof ] || " in said) == (target != "check")
+    assert ("faulthandler_timeout" in said) == (target == "proof")
+
+
 @pytest.mark.parametrize("target", ["lab", "teach"])
 def test_jupyterlabs_log_is_a_file_that_is_named_and_the_screen_has_its_errors(printed, target):
     said = printed(target=target)

@@ -21,7 +21,16 @@ from hood.grader.course import Course
 from hood.grader.sandbox import doctor
 from tests.hood.classroom.marking.classroom import make_classroom
 from tests.hood.headers import prepared_by_two
-from tests.hood.tiny import LAB, environment, make_course, released, solved, source_notebook, write
+from tests.hood.tiny import (
+    CELL_SECONDS,
+    LAB,
+    environment,
+    make_course,
+    released,
+    solved,
+    source_notebook,
+    write,
+)
 from tests.once import made_once
 
 REAL = "ana-real"
@@ -93,6 +102,7 @@ def grade_tiny(root: Path) -> dict:
     with pytest.MonkeyPatch.context() as patch:
         # loops that work all the time: tests/hood/grader/execution/test_execute.py
         patch.setattr(accidents, "FOREVER", "__import__('time').sleep(3600)")
+        patch.setattr(demo, "CELL_SECONDS", CELL_SECONDS)
         temporary = root / "tmp"
         temporary.mkdir()
         patch.setenv("TMPDIR", str(temporary))

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from datetime import datetime, timedelta
 
+import nbformat
 import pytest
 from nbgrader.api import Gradebook
 
@@ -126,19 +127,17 @@ def test_an_untouched_notebook_that_comes_22_days_late_leaves_all_points(course)
     subprocess.run(command, cwd=course, env=environment(course), check=True)
     with (course / "reports" / LAB / "counts.csv").open(encoding="utf-8-sig") as file:
         [row] = [row for row in csv.DictReader(file) if row["student"] == "bo"]
-    assert "Handed in twice: the one of 25 September 2026, 18:02, counts;" in row["why"]
+    assert "25 September 2026, 18:02, counts" in row["why"]
     page = words((course / "reports" / LAB / "index.html").read_text())
-    assert "2 handed in more than once; of 2 of them an earlier one counts." in page
+    assert "of 2 of them an earlier one counts" in page
 
     step(course, "generate_feedback", LAB)
     page = words((course / "feedback" / "bo" / LAB / f"{LAB}.html").read_text())
-    assert "You handed in twice: the one of 25 September 2026, 18:02, counts; the one of" in page
-    assert "late and would have counted 0." in page
+    assert "handed in twice: the one of 25 September 2026, 18:02, counts" in page
+    assert "would have counted 0" in page
     page = words((course / "feedback" / "ana" / LAB / f"{LAB}.html").read_text())
-    assert (
-        "You handed in three times: the one of 25 September 2026, 18:02, counts; the one of 17 "
-        "October 2026, 09:30 came 22 days late and would have counted 0; the one of"
-    ) in page
+    assert "handed in three times: the one of 25 September 2026, 18:02, counts" in page
+    assert "came 22 days late and would have counted 0" in page
 
 
 @pytest.mark.slow(60)
@@ -187,9 +186,10 @@ def test_where_the_newest_can_not_be_collected_an_older_one_counts(course):
 
 @pytest.mark.slow(60)
 def test_who_hands_in_a_thousand_times_keeps_what_counts_and_fills_no_disk(course):
+    right, untouched = (nbformat.writes(nb).encode() for nb in (RIGHT, UNTOUCHED))
     for number in range(1000):
-        hand_in(course, "eve", IN_TIME - timedelta(minutes=number), RIGHT)
-        hand_in(course, "eve", LATE + timedelta(minutes=number), UNTOUCHED)
+        hand_in(course, "eve", IN_TIME - timedelta(minutes=number), right)
+        hand_in(course, "eve", LATE + timedelta(minutes=number), untouched)
     step(course, "collect", LAB)
     times = kept(course, "eve")
     assert len(times) < store_module.MOST

@@ -25,6 +25,8 @@ ROOT = Path(__file__).resolve().parents[2]
 FIXTURE = ROOT / "tests" / "fixtures" / "tiny"
 LAB = "99_tiny"
 CONFIG = nbgrader_config(ROOT)
+CELL_SECONDS = 3  # of a cell of its class, some of whose cells never end
+CACHES = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
 _GRADEBOOKS: dict[Hashable, bytes] = {}
 
 ANSWERS = {
@@ -123,6 +125,7 @@ def environment(course: Path, code: Path | None = None) -> dict[str, str]:
 
     ``code`` is the folder of the code where the course has none of its own.
     Its home is made: without one, each of IPython's programs makes a folder in /tmp and leaves it.
+    Its caches are those of the tests: headers are compiled once, not for each course.
     """
     (course / "home").mkdir(exist_ok=True)
     return {
@@ -130,4 +133,5 @@ def environment(course: Path, code: Path | None = None) -> dict[str, str]:
         "PYTHONPATH": str(code or course),
         "OPEN_THE_HOOD_EXCHANGE": str(course / "exchange"),
         "HOME": str(course / "home"),
+        "XDG_CACHE_HOME": CACHES,
     }

@@ -2,8 +2,9 @@
 
 ``check`` in a notebook, ``python -m hood check``, the service and grading judge every alternate
 of every lab, below cells that any learner may write. All of it must earn all points. A proof hands
-in everything; else one column of alternates is drawn, and the service is asked for the exercises
-by hand, whose verdicts hang on more than values.
+in everything; else one column of alternates is drawn, the service is asked for the exercises by
+hand, whose verdicts hang on more than values, and grading is left to ``test_lab_proof.py``, where a
+learner of the sample hands in alternates with the same cells beside them.
 """
 
 import copy
@@ -12,7 +13,7 @@ from random import Random
 
 import nbformat
 import pytest
-from nbformat.v4 import new_code_cell, output_from_msg
+from nbformat.v4 import output_from_msg
 
 from hood.authoring.proof.sample_class import lab as sample
 from hood.authoring.proof.sample_class import right
@@ -24,16 +25,10 @@ from hood.grader.check import graded_here
 from hood.grader.course import open_course
 from hood.grader.execution.graded_cell import is_verified, read_verdicts
 from hood.phase_paths import ROOT
+from tests.hood.authoring.proof.sample import beside
 from tests.live_kernel import live_kernel
 
 LABS = [path.stem for path in sorted(ROOT.glob("source/*/*.ipynb"))]
-BESIDE = [
-    "%matplotlib inline\nimport matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.show()",
-    "import a_package_that_is_not_here",
-    "len?\n!true\n%timeit -n 1 -r 1 sum([1, 2])\n'x' in globals()",
-    "from IPython.core.interactiveshell import InteractiveShell\n"
-    "InteractiveShell.ast_node_interactivity = 'all'\nexec('scratch = 1')",
-]
 
 
 @dataclass(frozen=True)
@@ -62,14 +57,6 @@ def submissions(request, full, seeds):
     return [HandedIn(lab, name, beside(s.notebook), dict(s.earns), by_hand) for s in drawn]
 
 
-def beside(nb):
-    """A notebook with cells of a learner's above the first answer, and below the last one."""
-    nb = copy.deepcopy(nb)
-    first = next(n for n, cell in enumerate(nb.cells) if cell.cell_type == "code") + 1
-    nb.cells[first:first] = [new_code_cell(text) for text in BESIDE]
-    return nb
-
-
 def earned(verdicts):
     return {name: verdict.earned for name, verdict in verdicts.items()}
 
@@ -83,8 +70,8 @@ def said(verdicts):
     }
 
 
+@pytest.mark.full
 @pytest.mark.slow(60)
-@pytest.mark.of_labs
 def test_grading(submissions):
     for one in submissions:
         done = grade(Job(one.lab, "ann", Submission({one.name: one.file()}), "id"))

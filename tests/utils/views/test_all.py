@@ -24,6 +24,7 @@ from utils.notebook.style import WIDTH
 from utils.views import _frames
 from utils.views._canvas import TITLE, Canvas
 from utils.views._text_outlines import text_width
+from utils.views._view import present
 
 IMAGE = {"text/html", "text/plain"}
 WIDGET = "application/vnd.jupyter.widget-view+json"
@@ -66,40 +67,40 @@ def some(seeds, full):
     return [name for sort in sorts for name in (sort if full else chance.sample(sort, SOME))]
 
 
-@pytest.fixture
-def bundle(monkeypatch):
-    """Shows a view for an audience, and returns what it publishes."""
-
-    def show(name, *variables):
-        found: list[dict] = []
+def published(call, *variables):
+    """Return what a call publishes in a notebook's kernel, for an audience."""
+    found: list[dict] = []
+    importlib.import_module("torch._dynamo")  # which asks IPython for more than a kernel
+    with pytest.MonkeyPatch.context() as patch:
         for variable in (audience.BUILD, audience.FRAMES, audience.TEXT_ONLY):
-            monkeypatch.delenv(variable, raising=False)
+            patch.delenv(variable, raising=False)
         for variable in variables:
-            monkeypatch.setenv(variable, "1")
-        importlib.import_module("torch._dynamo")  # which asks IPython for more than a kernel
-        monkeypatch.setattr("IPython.get_ipython", lambda: SimpleNamespace(kernel=object()))
-        monkeypatch.setattr("IPython.display.publish_display_data", found.append)
-        EXAMPLES[name]()
-        return found[0]
-
-    return show
+            patch.setenv(variable, "1")
+        patch.setattr("IPython.get_ipython", lambda: SimpleNamespace(kernel=object()))
+        patch.setattr("IPython.display.publish_display_data", found.append)
+        call()
+    return found[0]
 
 
 @cache
-def presented(name):
-    """Return what a view hands to `present`: how it draws, and its controls."""
-    module, found = importlib.import_module(f"utils.views.{name}"), []
+def live(name):
+    """Call a view once, live: what it publishes, and the call of `present` that it comes to."""
+    module, calls = importlib.import_module(f"utils.views.{name}"), []
+    present = module.present
+
+    def noted(*shown, **more):
+        calls.append((shown, more))
+        present(*shown, **more)
+
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "present", lambda *shown, **_: found.append(shown))
-        patch.setattr(module, "will_move", lambda: True, raising=False)
-        EXAMPLES[name]()
-    return found[0]
+        patch.setattr(module, "present", noted)
+        return published(EXAMPLES[name]), *calls[0]
 
 
 @pytest.fixture
 def states(name, seeds, full):
     """Draws the view at some places of its controls, as often as it is asked."""
-    draw, *controls = presented(name)
+    _, (draw, *controls), _ = live(name)
     if not all(control.offered for control in controls):
         return [lambda: draw(*(control.start for control in controls))]
     places = list(itertools.islice(_frames.places(controls), PLACES)) if controls else [()]
@@ -117,11 +118,10 @@ def test_every_view_is_exported_and_has_an_example():
     assert all(callable(getattr(views, name)) for name in files)
 
 
-def test_the_site_gets_an_image_with_its_words_and_pictures_of_what_moves(
-    name, bundle, monkeypatch
-):
+def test_the_site_gets_an_image_with_its_words_and_pictures_of_what_moves(name, monkeypatch):
     monkeypatch.setattr(_frames, "MOST", 3)
-    shown = bundle(name, audience.BUILD, audience.FRAMES)
+    _, given, more = live(name)
+    shown = published(lambda: present(*given, **more), audience.BUILD, audience.FRAMES)
     assert set(shown) == IMAGE | (set() if name in STILL else {_frames.MIME})
     alt = shown["text/plain"].removeprefix("[figure] ")
     image = shown["text/html"].removeprefix(f'<div class="{LINKED}">')
@@ -134,22 +134,28 @@ def test_the_site_gets_an_image_with_its_words_and_pictures_of_what_moves(
         assert all(control["labels"] for control in found["controls"])
 
 
-def test_live_it_has_controls_where_it_can_move_and_its_image(name, bundle):
-    live = set() if name in STILL else {WIDGET}
-    assert set(bundle(name)) == IMAGE | live
+def test_live_it_has_controls_where_it_can_move_and_its_image(name):
+    assert set(live(name)[0]) == IMAGE | (set() if name in STILL else {WIDGET})
 
 
-def test_a_built_page_has_an_image_with_its_words(some, bundle):
-    shown = {name: bundle(name, audience.BUILD) for name in some}
+def test_for_the_site_those_that_move_are_called_as_live_ones(some, monkeypatch):
+    monkeypatch.setattr(_frames, "MOST", 3)
+    for name in some:
+        shown = published(EXAMPLES[name], audience.BUILD, audience.FRAMES)
+        assert (_frames.MIME in shown) == (name not in STILL), name
+
+
+def test_a_built_page_has_an_image_with_its_words(some):
+    shown = {name: published(EXAMPLES[name], audience.BUILD) for name in some}
     for name, found in shown.items():
         assert set(found) == IMAGE, name
         alt = found["text/plain"].removeprefix("[figure] ")
         assert f'<img alt="{html.escape(alt)}" width="{WIDTH}"' in found["text/html"], name
 
 
-def test_while_a_class_is_graded_there_are_only_the_words(some, bundle):
+def test_while_a_class_is_graded_there_are_only_the_words(some):
     for name in some:
-        assert set(bundle(name, audience.TEXT_ONLY)) == {"text/plain"}, name
+        assert set(published(EXAMPLES[name], audience.TEXT_ONLY)) == {"text/plain"}, name
 
 
 def test_outside_ipython_it_prints_its_words(some, capsys):

@@ -1,13 +1,34 @@
 """A small class of a lab, for a test that cannot grade all that its checks know."""
 
+import copy
 from collections.abc import Mapping
+from dataclasses import replace
 from random import Random
+
+from nbformat.notebooknode import NotebookNode
+from nbformat.v4 import new_code_cell
 
 from hood.authoring.proof.sample_class import Learner, enrol
 from hood.authoring.proof.sample_class.accidents import Submission, untouched
 from hood.authoring.proof.sample_class.lab import SampleExercise, SampleLab, find
 from hood.judge.checks.answers import Candidate
 from tests.phases import dear
+
+BESIDE = [
+    "%matplotlib inline\nimport matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.show()",
+    "import a_package_that_is_not_here",
+    "len?\n!true\n%timeit -n 1 -r 1 sum([1, 2])\n'x' in globals()",
+    "from IPython.core.interactiveshell import InteractiveShell\n"
+    "InteractiveShell.ast_node_interactivity = 'all'\nexec('scratch = 1')",
+]
+
+
+def beside(nb: NotebookNode) -> NotebookNode:
+    """Return a copy with cells of a learner's after the first cell of code."""
+    nb = copy.deepcopy(nb)
+    first = next(n for n, cell in enumerate(nb.cells) if cell.cell_type == "code") + 1
+    nb.cells[first:first] = [new_code_cell(text) for text in BESIDE]
+    return nb
 
 
 def sampled(exercise: SampleExercise, seed: str) -> Candidate:
@@ -24,8 +45,8 @@ def make_sample(lab: SampleLab, seed: str) -> list[Learner]:
     """Make four learners.
 
     One solves everything as the lab does. Two have answers to what is :func:`asked`: one solves it
-    in another way, which the seed draws, and one has a :func:`sampled` misconception in each. One
-    hands in the untouched lab.
+    in another way, which the seed draws, :func:`beside` cells of their own, and one has a
+    :func:`sampled` misconception in each. One hands in the untouched lab.
     """
     solved = Submission("solved everything", lab.solved(), lab.full())
     return enrol(lab, [solved, _otherwise(lab, seed), _mistaken(lab, seed), untouched(lab)])
@@ -37,7 +58,8 @@ def _otherwise(lab: SampleLab, seed: str) -> Submission:
 
     full = lab.full()
     answers = {e: (e.written(other(e)), full[e.name]) for e in asked(lab)}
-    return _answered(lab, answers, "solved in another way")
+    done = _answered(lab, answers, "solved in another way")
+    return replace(done, notebook=beside(done.notebook))
 
 
 def _mistaken(lab: SampleLab, seed: str) -> Submission:

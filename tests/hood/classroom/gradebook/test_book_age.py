@@ -12,7 +12,7 @@ from tests.hood.classroom.recording.small import HW, enter, hand_in, make_small
 
 
 @pytest.fixture
-def course(tmp_path):
+def course(tmp_path, here):
     """A course with one graded learner, and a copy of its gradebook from before the second."""
     course = make_small(tmp_path / "course")
     hand_in(course, "ann", "score 1")

@@ -10,10 +10,9 @@ from dataclasses import replace
 
 import pytest
 
-from hood.authoring.demo import CELL_SECONDS
 from hood.authoring.proof.sample_class import load_lab, make_class
 from tests.hood.classroom.recording.running import grade, graded, owned, rows
-from tests.hood.tiny import LAB, judged, nbgrader
+from tests.hood.tiny import CELL_SECONDS, LAB, judged, nbgrader
 
 pytestmark = pytest.mark.slow(45)
 

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from zoneinfo import ZoneInfo
 
 import pytest
+from nbgrader.api import Gradebook
 
 from hood.classroom.results import command
 from hood.classroom.results.exports import Kind
@@ -52,6 +53,7 @@ WORK = {}  # scores, days after the due date, and withheld points, by learner an
 @pytest.fixture(scope="module")
 def course(tmp_path_factory, seeds):
     made = make_book(tmp_path_factory.mktemp("term") / "course")
+    gradebook = Gradebook(made.directory.db_url)
     chance = random.Random(seeds[0])
     for number, student in enumerate([*STUDENTS, "gone"]):
         late_in = chance.randrange(3)  # the one lab that comes late, so that free days are its own
@@ -72,7 +74,8 @@ def course(tmp_path_factory, seeds):
             days = chance.choice([0, 0.5, 1.5, 2.5, 7.5]) if place == late_in else -1
             WORK[student, place] = scores, days, withheld
             came = (DUE[place] + timedelta(days=days)).astimezone(UTC).replace(tzinfo=None)
-            hand_in(made, student, lab, scores, came, withheld)
+            hand_in(made, student, lab, scores, came, withheld, gradebook)
+    gradebook.close()
     return made
 
 

@@ -78,6 +78,7 @@ HANDED_IN = {}  # scores, time and withheld points of each learner and lab
 def course(tmp_path_factory, seeds):
     made = make_book(tmp_path_factory.mktemp("class") / "course")
     (made.root / FILE).write_text(RULES)
+    gradebook = Gradebook(made.directory.db_url)
     chance = random.Random(seeds[0])
     lines = ["Login,Name,Surname,Group,Canvas,Username", ",Points,Possible,,,"]
     for number, student in enumerate(STUDENTS):
@@ -96,7 +97,8 @@ def course(tmp_path_factory, seeds):
             if number == 5 and lab == "03_three":
                 scores["words"] = None
             HANDED_IN[student, lab] = scores, came, withheld
-            hand_in(made, student, lab, scores, came.replace(tzinfo=None), withheld)
+            hand_in(made, student, lab, scores, came.replace(tzinfo=None), withheld, gradebook)
+    gradebook.close()
     (made.root / "class.csv").write_text("\n".join(lines))
     return made
 
