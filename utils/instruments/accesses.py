@@ -8,6 +8,8 @@ from typing import Any
 
 import torch
 
+from utils.instruments.launching import require_triton
+
 
 @dataclass(frozen=True)
 class Access:
@@ -37,12 +39,10 @@ def accesses(kernel: Any, grid: tuple[int, ...], *args: Any, **kwargs: Any) -> l
     The launch is real: what the kernel stores is stored. A block is attributed to the tensor that
     begins nearest below its first place.
     """
-    from utils.softmax.run import require_triton
-
     require_triton()
     from triton.runtime.interpreter import interpreter_builder as builder
 
-    from utils.softmax.interpreter import interpreted, watched
+    from utils.instruments.interpreter import interpreted, watched
 
     given = inspect.signature(kernel.fn).bind(*args, **kwargs).arguments
     tensors = {name: value for name, value in given.items() if isinstance(value, torch.Tensor)}

@@ -14,11 +14,17 @@ from typing import Any
 
 import torch
 
-from utils.instruments.accelerator import triton_target
-from utils.softmax.compiled import CompileError
-from utils.softmax.run import launch_on, require_triton
+from utils.instruments.accelerator import compiles_for, triton_target
 
 _recordings: list[list[Launched]] = []
+
+
+class TritonMissing(RuntimeError):
+    """Triton cannot be imported; the message says what to do."""
+
+
+class CompileError(RuntimeError):
+    """The kernel did not compile; the message ends with Triton's."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +77,19 @@ def launch(
     launch_on(device, kernel, tuple(grid), arguments, num_warps)
 
 
+def launch_on(
+    device: torch.device, kernel: Any, grid: tuple[int, ...], arguments: dict, warps: int
+) -> None:
+    """Launch a kernel on a device; on one that nothing is compiled for, it is interpreted."""
+    if accelerator := compiles_for(device):
+        with accelerator.current(device):
+            kernel[grid](**arguments, num_warps=warps)
+    else:
+        from utils.instruments.interpreter import interpreted
+
+        interpreted(kernel)[grid](**arguments)
+
+
 @contextmanager
 def recorded_launches() -> Iterator[list[Launched]]:
     """Yield a list to which each `launch` is appended while the context is open."""
@@ -97,7 +116,7 @@ def ptx_of(launched: Launched, target: str = "sm_90") -> str:
     from triton.compiler.compiler import make_backend
     from triton.runtime.jit import JITFunction, create_function_from_signature
 
-    from utils.softmax.interpreter import INTERPRETED, compiled_form, compiling
+    from utils.instruments.interpreter import INTERPRETED, compiled_form, compiling
 
     kernel, name = compiled_form(launched.kernel), launched.kernel.fn.__name__
     if not isinstance(kernel, JITFunction) or not isinstance(tl.max, JITFunction):
@@ -138,6 +157,17 @@ def _lowered(source: Any, backend: Any, gpu: Any, options: Any) -> str:
         if stage == "ptx":
             return module
     raise CompileError(f"expected a stage ptx of Triton, got {', '.join(stages)}")
+
+
+def require_triton() -> None:
+    """Raise TritonMissing, with what to do about it, if Triton cannot be imported."""
+    try:
+        import triton  # noqa: F401
+    except ImportError as error:
+        raise TritonMissing(
+            "Triton can't be imported here, and this runs Triton kernels. It is built for Linux: "
+            "`pip install triton==3.7.1` there, or use a Linux machine or container."
+        ) from error
 
 
 # What the interpreter itself does to the tensors of a launch: a rule that lists the operators which
