@@ -69,8 +69,8 @@ def launch(
     devices = {value.device for value in arguments.values() if isinstance(value, torch.Tensor)}
     if len(devices) > 1:
         raise TypeError(f"launch expects tensors on one device, got {sorted(map(str, devices))}")
-    for found in _recordings:
-        found.append(Launched(kernel, tuple(grid), arguments, num_warps))
+    for recording in _recordings:
+        recording.append(Launched(kernel, tuple(grid), arguments, num_warps))
     if 0 in grid:
         return
     device = devices.pop() if devices else torch.device("cpu")
@@ -93,13 +93,13 @@ def launch_on(
 @contextmanager
 def recorded_launches() -> Iterator[list[Launched]]:
     """Yield a list to which each `launch` is appended while the context is open."""
-    found: list[Launched] = []
-    _recordings.append(found)
+    recording: list[Launched] = []
+    _recordings.append(recording)
     try:
-        yield found
+        yield recording
     finally:
         # not `remove`, which takes an equal list for this one
-        _recordings[:] = [other for other in _recordings if other is not found]
+        _recordings[:] = [other for other in _recordings if other is not recording]
 
 
 def ptx_of(launched: Launched, target: str = "sm_90") -> str:
@@ -127,17 +127,17 @@ def ptx_of(launched: Launched, target: str = "sm_90") -> str:
         try:
             # as Triton's own launch takes them: types, constants and known divisors
             bind = create_function_from_signature(kernel.signature, kernel.params, backend)
-            bound, found, _ = bind(**launched.arguments)
+            bound, specialization, _ = bind(**launched.arguments)
             asked = {"num_warps": launched.num_warps}
-            options, *described = kernel._pack_args(backend, asked, bound, found, None)
+            options, *described = kernel._pack_args(backend, asked, bound, specialization, None)
             return _lowered(ASTSource(kernel, *described), backend, gpu, options)
         except TypeError as error:
             hint = "it is passed tensors and numbers, and what else it takes must be a tl.constexpr"
             raise CompileError(f"{name} does not compile for {target}: {error}; {hint}") from error
         except Exception as error:
             # the compiler's message begins with the code and a caret
-            said = str(error).strip().splitlines() or [type(error).__name__]
-            words = f"{name} does not compile for {target}: {said[-1].strip()}"
+            lines = str(error).strip().splitlines() or [type(error).__name__]
+            words = f"{name} does not compile for {target}: {lines[-1].strip()}"
             raise CompileError(words) from error
 
 
