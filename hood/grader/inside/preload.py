@@ -61,8 +61,8 @@ TRACER = (
     "torch.testing._internal.optests",  # for an operator of one's own
     "torch.utils._cpp_embed_headers",
     "torch.utils.cpp_extension",
-    "utils.instruments.launching",
     "utils.instruments.interpreter",
+    "utils.instruments.launching",
 )
 
 # What a lab may ask for with `preload:` in its header.
