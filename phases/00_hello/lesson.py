@@ -24,7 +24,7 @@ try:
     import triton
     import triton.language as tl
 
-    from utils.softmax.interpreter import interpreted
+    from utils.instruments.interpreter import interpreted
 except ImportError:
     triton = None
     print("No Triton here (it has no build for macOS). Cells that need it do nothing when run:")

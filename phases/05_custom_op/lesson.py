@@ -313,7 +313,7 @@ for columns in (512, 513, 600, 601):
     print(f"{columns} columns: a block of {places:,}, {places - columns} places masked off")
 
 # %% [markdown]
-# Masked places cost no memory, but they cost lanes: threads that add zeros. Just above a power of two, half of them idle. Here is a row of 601, and below it the idle part for rows of any width: nothing at a power of two, half of the lanes one column later.
+# Masked places cost no memory, but they cost lanes: threads that add zeros. Just above a power of two, half of them idle. Here is a row of 601, and below it the idle part of rows of any width, up to 2,048.
 
 # %%
 row_lanes(601)

@@ -11,7 +11,7 @@ from hood.phase_paths import ROOT
 from utils.instruments.records import RECORDS, load
 
 QUOTED = "nvidia-h100-80gb-hbm3"  # the GPU whose times the lessons quote
-PARITY = "tests/utils/minigpt/test_parity.py"  # reads every GPU's logits
+PARITY = "tests/utils/instruments/test_parity.py"  # reads every GPU's logits
 # what each section's files are read by: the reader, and the words in it that name them
 READERS = {
     "checks": ("phases/05_custom_op/lesson.py", 'record.result("checks")'),

@@ -51,8 +51,8 @@ class Accelerator:
     def gpus(self) -> tuple[Gpu, ...]:
         if not hasattr(self.module, "get_device_properties"):
             return tuple(Gpu(self.device_type) for _ in range(self.module.device_count()))
-        found = map(self.module.get_device_properties, range(self.module.device_count()))
-        return tuple(Gpu(gpu.name, _target(gpu), gpu.total_memory) for gpu in found)
+        properties = map(self.module.get_device_properties, range(self.module.device_count()))
+        return tuple(Gpu(gpu.name, _target(gpu), gpu.total_memory) for gpu in properties)
 
 
 class _Apple(Accelerator):
@@ -74,29 +74,29 @@ ACCELERATORS: tuple[Accelerator, ...] = (
 
 def available() -> Accelerator | None:
     """Return the accelerator that PyTorch can use on this machine; None without any."""
-    return next((one for one in ACCELERATORS if one.is_available()), None)
+    return next((kind for kind in ACCELERATORS if kind.is_available()), None)
 
 
 def compiles_for(device: torch.device) -> Accelerator | None:
     """Return the accelerator of a device if Triton compiles for it; None if it interprets."""
-    return next((one for one in _compiled() if one.device_type == device.type), None)
+    return next((kind for kind in _compiled() if kind.device_type == device.type), None)
 
 
 def kernel_devices() -> tuple[str, ...]:
     """Return the device types that Triton kernels of this course run on: ``cpu`` and the others."""
-    return "cpu", *(one.device_type for one in _compiled())
+    return "cpu", *(kind.device_type for kind in _compiled())
 
 
 def triton_target(target: str) -> tuple[str, int, int]:
     """Return what Triton asks for to compile for "sm_90": backend, number, threads of a warp."""
-    for one in _compiled():
-        if one.targets and (match := re.fullmatch(one.targets, target)):
-            return one.triton, int(match[1]), one.warp
+    for kind in _compiled():
+        if kind.targets and (match := re.fullmatch(kind.targets, target)):
+            return kind.triton, int(match[1]), kind.warp
     raise ValueError(f'target: expected "sm_80", "sm_90" or the like, got {target!r}')
 
 
 def _compiled() -> list[Accelerator]:
-    return [one for one in ACCELERATORS if one.triton]
+    return [kind for kind in ACCELERATORS if kind.triton]
 
 
 def _target(properties: Any) -> str:

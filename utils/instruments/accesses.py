@@ -8,6 +8,8 @@ from typing import Any
 
 import torch
 
+from utils.instruments.launching import require_triton
+
 
 @dataclass(frozen=True)
 class Access:
@@ -37,17 +39,15 @@ def accesses(kernel: Any, grid: tuple[int, ...], *args: Any, **kwargs: Any) -> l
     The launch is real: what the kernel stores is stored. A block is attributed to the tensor that
     begins nearest below its first place.
     """
-    from utils.softmax.run import require_triton
-
     require_triton()
     from triton.runtime.interpreter import interpreter_builder as builder
 
-    from utils.softmax.interpreter import interpreted, watched
+    from utils.instruments.interpreter import interpreted, watched
 
     given = inspect.signature(kernel.fn).bind(*args, **kwargs).arguments
     tensors = {name: value for name, value in given.items() if isinstance(value, torch.Tensor)}
     starts = {name: tensor.data_ptr() for name, tensor in tensors.items()}
-    found: list[Access] = []
+    seen: list[Access] = []
 
     def note(kind: str, places: Any, mask: Any) -> None:
         addresses = [int(place) for place in places.data.ravel()]
@@ -56,8 +56,8 @@ def accesses(kernel: Any, grid: tuple[int, ...], *args: Any, **kwargs: Any) -> l
         wide = tensors[name].element_size()
         elements = tuple((address - starts[name]) // wide for address in addresses)
         on = tuple(bool(bit) for bit in mask.data.ravel())
-        found.append(Access(builder.grid_idx[0], kind.removesuffix("s"), name, elements, on))
+        seen.append(Access(builder.grid_idx[0], kind.removesuffix("s"), name, elements, on))
 
     with watched(note):
         interpreted(kernel)[grid](*args, **kwargs)
-    return found
+    return seen

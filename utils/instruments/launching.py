@@ -14,11 +14,17 @@ from typing import Any
 
 import torch
 
-from utils.instruments.accelerator import triton_target
-from utils.softmax.compiled import CompileError
-from utils.softmax.run import launch_on, require_triton
+from utils.instruments.accelerator import compiles_for, triton_target
 
 _recordings: list[list[Launched]] = []
+
+
+class TritonMissing(RuntimeError):
+    """Triton cannot be imported; the message says what to do."""
+
+
+class CompileError(RuntimeError):
+    """The kernel did not compile; the message ends with Triton's."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,24 +69,37 @@ def launch(
     devices = {value.device for value in arguments.values() if isinstance(value, torch.Tensor)}
     if len(devices) > 1:
         raise TypeError(f"launch expects tensors on one device, got {sorted(map(str, devices))}")
-    for found in _recordings:
-        found.append(Launched(kernel, tuple(grid), arguments, num_warps))
+    for recording in _recordings:
+        recording.append(Launched(kernel, tuple(grid), arguments, num_warps))
     if 0 in grid:
         return
     device = devices.pop() if devices else torch.device("cpu")
     launch_on(device, kernel, tuple(grid), arguments, num_warps)
 
 
+def launch_on(
+    device: torch.device, kernel: Any, grid: tuple[int, ...], arguments: dict, warps: int
+) -> None:
+    """Launch a kernel on a device; on one that nothing is compiled for, it is interpreted."""
+    if accelerator := compiles_for(device):
+        with accelerator.current(device):
+            kernel[grid](**arguments, num_warps=warps)
+    else:
+        from utils.instruments.interpreter import interpreted
+
+        interpreted(kernel)[grid](**arguments)
+
+
 @contextmanager
 def recorded_launches() -> Iterator[list[Launched]]:
     """Yield a list to which each `launch` is appended while the context is open."""
-    found: list[Launched] = []
-    _recordings.append(found)
+    recording: list[Launched] = []
+    _recordings.append(recording)
     try:
-        yield found
+        yield recording
     finally:
         # not `remove`, which takes an equal list for this one
-        _recordings[:] = [other for other in _recordings if other is not found]
+        _recordings[:] = [other for other in _recordings if other is not recording]
 
 
 def ptx_of(launched: Launched, target: str = "sm_90") -> str:
@@ -97,7 +116,7 @@ def ptx_of(launched: Launched, target: str = "sm_90") -> str:
     from triton.compiler.compiler import make_backend
     from triton.runtime.jit import JITFunction, create_function_from_signature
 
-    from utils.softmax.interpreter import INTERPRETED, compiled_form, compiling
+    from utils.instruments.interpreter import INTERPRETED, compiled_form, compiling
 
     kernel, name = compiled_form(launched.kernel), launched.kernel.fn.__name__
     if not isinstance(kernel, JITFunction) or not isinstance(tl.max, JITFunction):
@@ -108,17 +127,17 @@ def ptx_of(launched: Launched, target: str = "sm_90") -> str:
         try:
             # as Triton's own launch takes them: types, constants and known divisors
             bind = create_function_from_signature(kernel.signature, kernel.params, backend)
-            bound, found, _ = bind(**launched.arguments)
+            bound, specialization, _ = bind(**launched.arguments)
             asked = {"num_warps": launched.num_warps}
-            options, *described = kernel._pack_args(backend, asked, bound, found, None)
+            options, *described = kernel._pack_args(backend, asked, bound, specialization, None)
             return _lowered(ASTSource(kernel, *described), backend, gpu, options)
         except TypeError as error:
             hint = "it is passed tensors and numbers, and what else it takes must be a tl.constexpr"
             raise CompileError(f"{name} does not compile for {target}: {error}; {hint}") from error
         except Exception as error:
             # the compiler's message begins with the code and a caret
-            said = str(error).strip().splitlines() or [type(error).__name__]
-            words = f"{name} does not compile for {target}: {said[-1].strip()}"
+            lines = str(error).strip().splitlines() or [type(error).__name__]
+            words = f"{name} does not compile for {target}: {lines[-1].strip()}"
             raise CompileError(words) from error
 
 
@@ -138,6 +157,17 @@ def _lowered(source: Any, backend: Any, gpu: Any, options: Any) -> str:
         if stage == "ptx":
             return module
     raise CompileError(f"expected a stage ptx of Triton, got {', '.join(stages)}")
+
+
+def require_triton() -> None:
+    """Raise TritonMissing, with what to do about it, if Triton cannot be imported."""
+    try:
+        import triton  # noqa: F401
+    except ImportError as error:
+        raise TritonMissing(
+            "Triton can't be imported here, and this runs Triton kernels. It is built for Linux: "
+            "`pip install triton==3.7.1` there, or use a Linux machine or container."
+        ) from error
 
 
 # What the interpreter itself does to the tensors of a launch: a rule that lists the operators which

@@ -43,7 +43,7 @@ TRACER = (
     "torch.utils._cpp_embed_headers",
     "torch.utils.cpp_extension",
     "utils.instruments.launching",
-    "utils.softmax.interpreter",
+    "utils.instruments.interpreter",
 )
 
 # What a lab may ask for with `preload:` in its header.

@@ -7,6 +7,6 @@ for macOS) all three raise TritonMissing.
 """
 # ruff: noqa: F401  the names of the room
 
+from utils.instruments.launching import TritonMissing
 from utils.softmax.compiled import Compiled, compile_kernel, compiled
 from utils.softmax.op import softmax
-from utils.softmax.run import TritonMissing

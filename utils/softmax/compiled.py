@@ -16,8 +16,9 @@ from typing import Any
 import torch
 
 from utils.instruments.accelerator import triton_target
+from utils.instruments.launching import CompileError, require_triton
 from utils.softmax.launch import Direction, Launch, choose
-from utils.softmax.run import find_kernel, plan, require_triton
+from utils.softmax.run import find_kernel, plan
 
 # Where PTX says that it comes from, letter by letter: the same wherever a notebook runs.
 _FILE = "/tmp/the_kernels/kernel_under_compilation.py"
@@ -46,10 +47,6 @@ class Compiled:
     stack: int | None
     shared: int  # bytes of shared memory of one program
     num_warps: int  # warps of 32 threads each in one program
-
-
-class CompileError(RuntimeError):
-    """The kernel did not compile; the message ends with Triton's."""
 
 
 def compiled(
@@ -129,7 +126,7 @@ def compile_kernel(
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
 
-    from utils.softmax.interpreter import INTERPRETED, compiled_form, compiling
+    from utils.instruments.interpreter import INTERPRETED, compiled_form, compiling
 
     gpu, function = GPUTarget(*triton_target(target)), getattr(kernel, "fn", kernel)
     name, constants = function.__name__, dict(constants or {})

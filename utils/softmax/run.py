@@ -9,15 +9,12 @@ import torch
 from torch import Tensor
 
 from utils.instruments.accelerator import compiles_for
+from utils.instruments.launching import launch_on, require_triton
 from utils.softmax.launch import Direction, Launch, choose, choose_interpreted, power_of_two
 
 DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 _VECTOR = 16  # bytes that one thread moves in one access
 _INT32 = 2**31 - 1
-
-
-class TritonMissing(RuntimeError):
-    """Triton cannot be imported; the message says what to do."""
 
 
 def forward(x: Tensor, launch: Launch | None = None) -> Tensor:
@@ -56,19 +53,6 @@ def _run(
     grid, arguments = plan(flat, out, launch)
     kernel = find_kernel(direction, launch)
     launch_on(out.device, kernel, grid, arguments, launch.warps)
-
-
-def launch_on(
-    device: torch.device, kernel: Any, grid: tuple[int, ...], arguments: dict, warps: int
-) -> None:
-    """Launch a kernel on a device; on one that nothing is compiled for, it is interpreted."""
-    if accelerator := compiles_for(device):
-        with accelerator.current(device):
-            kernel[grid](**arguments, num_warps=warps)
-    else:
-        from utils.softmax.interpreter import interpreted
-
-        interpreted(kernel)[grid](**arguments)
 
 
 def plan(
@@ -114,15 +98,3 @@ def find_kernel(direction: Direction, launch: Launch) -> Any:
 
     name = "softmax_loop" if launch.loop else "softmax_rows"
     return getattr(kernel, name if direction == "forward" else f"{name}_backward")
-
-
-def require_triton() -> None:
-    """Raise TritonMissing, with what to do about it, if Triton cannot be imported."""
-    try:
-        import triton  # noqa: F401
-    except ImportError as error:
-        raise TritonMissing(
-            "utils.softmax runs Triton kernels, and Triton can't be imported here. It is built for "
-            "Linux: `pip install triton==3.7.1` there, or use a Linux machine or container. "
-            "torch.softmax computes the same without it, but has no kernel to look into."
-        ) from error

@@ -62,9 +62,9 @@ def layer(entry: Entry) -> Look:
     """How to show a slot that a call passed: one colour for each kind of layer."""
     if entry.kind == COMPOSITE:
         return OPENED
-    for start, found in (("Autograd", AUTOGRAD), ("Autocast", AUTOCAST), (VIEWS.name, VIEWS)):
+    for start, look_of in (("Autograd", AUTOGRAD), ("Autocast", AUTOCAST), (VIEWS.name, VIEWS)):
         if entry.key.startswith(start):
-            return found
+            return look_of
     last = entry.key not in ("BackendSelect", "Conjugate", "Negative", "ZeroTensor")
     return BACKEND if entry.kind in ("kernel", "default for backends") and last else ELSE
 

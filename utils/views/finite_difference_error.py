@@ -53,8 +53,8 @@ def measure(f: Function, x: float) -> tuple[float, tuple[Curve, ...]]:
     def error(h: float, dtype: torch.dtype, central: bool) -> float:
         at = torch.tensor(float(x), dtype=dtype)
         low, width = (at - h, 2 * h) if central else (at, h)
-        found = ((f(at + h) - f(low)) / width).item()
-        wrong = abs(found - exact) / abs(exact)
+        slope = ((f(at + h) - f(low)) / width).item()
+        wrong = abs(slope - exact) / abs(exact)
         return wrong if math.isfinite(wrong) else math.inf
 
     ways = (

@@ -106,30 +106,31 @@ def share(counts: Counts) -> float:
     return sum(counts.get(name, 0) for name in ATTENTION) / max(1, sum(counts.values()))
 
 
-def draw(found: Counted, length: int) -> Drawing:
-    counts = found.flops[found.lengths.index(length)]
+def draw(counted: Counted, length: int) -> Drawing:
+    counts = counted.flops[counted.lengths.index(length)]
     every, tokens = sum(counts.values()), count(length, "token")
-    overtakes = f"half or more from {found.half:,} on" if found.half else "never half"
+    overtakes = f"half or more from {counted.half:,} on" if counted.half else "never half"
     canvas = Canvas(f"Attention is {share(counts):.1%} of the FLOPs at {tokens}, {overtakes}.")
     top = canvas.top + 40
-    most = max(max(c.values(), default=1) for c in found.flops)
+    most = max(max(c.values(), default=1) for c in counted.flops)
     axes = Axes(canvas, LEFT, top, END - LEFT, HIGH, x=(0, LONGEST), y=(0, most * 1.02))
     axes.grid_y(round_steps(0, most), lambda tick: si(tick, "FLOP") if tick else "0")
     axes.labels_x((0, 256, 512, 768, 1024))
     words = "length of the sequence, in tokens"
     canvas.text((LEFT + END) / 2, axes.bottom + 39, words, MUTED, "center")
-    canvas.text(MARGIN, top - 20, f"FLOPs of a forward, batch {found.batch}", MUTED)
-    if found.half:
-        axes.cursor(found.half)
-        canvas.text(axes.px(found.half) - 8, top + 8, f"{found.half:,}", ha="right")
+    canvas.text(MARGIN, top - 20, f"FLOPs of a forward, batch {counted.batch}", MUTED)
+    if counted.half:
+        axes.cursor(counted.half)
+        canvas.text(axes.px(counted.half) - 8, top + 8, f"{counted.half:,}", ha="right")
     canvas.text(BARS_X, top - 20, f"at {tokens}", MUTED)
     parts = [
-        f"FLOPs by operator against the length of the sequence, batch {found.batch}. {canvas.title}"
+        f"FLOPs by operator against the length of the sequence, batch {counted.batch}. "
+        f"{canvas.title}"
     ]
     y, total = top, max(1, every)
-    for name in found.operators:
-        part, of, flops = COLOURS[name], found.of(name), counts.get(name, 0)
-        axes.curve((0, *found.lengths), (0, *of), part.colour, 2.4)
+    for name in counted.operators:
+        part, of, flops = COLOURS[name], counted.of(name), counts.get(name, 0)
+        axes.curve((0, *counted.lengths), (0, *of), part.colour, 2.4)
         canvas.marker(axes.px(length), axes.py(flops), "o", 10, part.colour, edge=CARD)
         canvas.text(BARS_X, y + 6, name, size=15, mono=True)
         canvas.text(BARS_X + 62, y + 6, "attention" if name in ATTENTION else "layers", MUTED)
@@ -139,7 +140,7 @@ def draw(found: Counted, length: int) -> Drawing:
         canvas.text(BARS_X, y + 42, cut(f"{flops:,} FLOP", BARS_W), MUTED)
         parts.append(
             f"{name}: {flops:,} FLOP, {flops / total:.1%}, at {tokens}; "
-            f"{of[-1]:,} at {found.lengths[-1]}."
+            f"{of[-1]:,} at {counted.lengths[-1]}."
         )
         y += 66
     canvas.text(BARS_X, y + 10, cut(f"{total:,} in all", BARS_W))

@@ -53,14 +53,14 @@ def loss_curves(
 
 def read(runs: Mapping[str, Losses]) -> dict[str, dict[int, float]]:
     require("loss_curves", len(runs), "runs", len(COLOURS))
-    found = {}
+    series = {}
     for name, losses in runs.items():
         pairs = losses if isinstance(losses, Mapping) else dict(enumerate(losses, 1))
         if not pairs:
             raise ValueError(f"loss_curves: the run {name!r} has no step")
         ordered = ((int(step), float(pairs[step])) for step in sorted(pairs))
-        found[name] = {step: loss if math.isfinite(loss) else math.nan for step, loss in ordered}
-    return found
+        series[name] = {step: loss if math.isfinite(loss) else math.nan for step, loss in ordered}
+    return series
 
 
 def draw(runs: Runs, levels: Mapping[str, float], step: int) -> Drawing:
@@ -90,9 +90,9 @@ def draw(runs: Runs, levels: Mapping[str, float], step: int) -> Drawing:
         y = axes.py(level)
         canvas.line([(LEFT, y), (right, y)], INK, 1.2, dashed=True)
         at = y - 11 if rank == 0 else max(y + 11, room)
-        told = f"{name}, {number(level, 3)}"
-        canvas.box((LEFT + 4, at - 8, text_width(told) + 6, 16), CARD)
-        canvas.text(LEFT + 7, at, told)
+        label = f"{name}, {number(level, 3)}"
+        canvas.box((LEFT + 4, at - 8, text_width(label) + 6, 16), CARD)
+        canvas.text(LEFT + 7, at, label)
         room = at + 18
     axes.cursor(step)
     below = axes.bottom + 44
@@ -101,8 +101,8 @@ def draw(runs: Runs, levels: Mapping[str, float], step: int) -> Drawing:
         left, y = MARGIN + INNER / 2 * (k % 2), below + ROW * (k // 2)
         canvas.line([(left, y), (left + 24, y)], *look)
         lit = number(run[step], 4) if step in run else "no loss"
-        told = "not finite" if lit == "nan" else lit
-        canvas.text(left + 32, y, f"{name}: {told} at step {step}")
+        value = "not finite" if lit == "nan" else lit
+        canvas.text(left + 32, y, f"{name}: {value} at step {step}")
         parts.append(
             f"{name}: {number(run[min(run)], 4)} at step {min(run)}, "
             f"{number(run[max(run)], 4)} at step {max(run)}, {lit} at the lit step {step}."
@@ -134,18 +134,18 @@ def draw_bands(runs: Runs, bands: Runs, step: int) -> Drawing:
         canvas.line(edge, colour, 1.2, dashed=True)
         canvas.line([(MARGIN, y), (MARGIN + 24, y)], colour, 2.0)
         lit = run.get(step)
-        told = "no loss" if lit is None else "not finite" if math.isnan(lit) else number(lit, 2)
+        value = "no loss" if lit is None else "not finite" if math.isnan(lit) else number(lit, 2)
         room = f", where the band ends at {number(band[step], 2)}" if step in band else ""
-        words = f"{name}: {told} from {base} at step {step}{room}"
+        words = f"{name}: {value} from {base} at step {step}{room}"
         canvas.text(MARGIN + 32, y, words)
         parts.append(f"{words}.")
     axes.cursor(step)
     return canvas.finish(below + ROW * len(apart) + 8, " ".join(parts))
 
 
-def distances(one: Mapping[int, float], other: Mapping[int, float]) -> dict[int, float]:
+def distances(base: Mapping[int, float], other: Mapping[int, float]) -> dict[int, float]:
     """How far two runs lie apart, at the steps that both have."""
-    return {step: abs(loss - one[step]) for step, loss in other.items() if step in one}
+    return {step: abs(loss - base[step]) for step, loss in other.items() if step in base}
 
 
 def band_sentence(apart: Runs, bands: Runs) -> str:
@@ -156,30 +156,30 @@ def band_sentence(apart: Runs, bands: Runs) -> str:
     return f"{', '.join(left)}." if left else "Every run stays in its band."
 
 
-def first_difference(one: Mapping[int, float], other: Mapping[int, float]) -> int | None:
+def first_difference(base: Mapping[int, float], other: Mapping[int, float]) -> int | None:
     """The first step that both runs have at which the losses differ."""
-    differ = (s for s in other if s in one and one[s] != other[s])
-    return next((s for s in differ if not math.isnan(one[s]) or not math.isnan(other[s])), None)
+    differ = (s for s in other if s in base and base[s] != other[s])
+    return next((s for s in differ if not math.isnan(base[s]) or not math.isnan(other[s])), None)
 
 
 def sentence(runs: Runs) -> str:
-    one = next(iter(runs.values()))
+    first = next(iter(runs.values()))
     if len(runs) == 1:
-        ends = f"from {number(one[min(one)], 3)} to {number(one[max(one)], 3)}"
-        return f"The loss goes {ends} in {max(one)} steps."
+        ends = f"from {number(first[min(first)], 3)} to {number(first[max(first)], 3)}"
+        return f"The loss goes {ends} in {max(first)} steps."
     if len(runs) > 2:
         last = {name: run[max(run)] for name, run in runs.items()}
         best = min(last, key=lambda name: (math.isnan(last[name]), last[name]))
         return f"“{best}” ends lowest, at {number(last[best], 3)}."
     other = list(runs.values())[1]
-    gaps = list(distances(one, other).values())
+    gaps = list(distances(first, other).values())
     if not gaps:
         return "The two runs have no step in common."
-    found = first_difference(one, other)
-    if found is None:
+    step = first_difference(first, other)
+    if step is None:
         return f"The same to the last bit in all {len(gaps)} steps that both have."
     apart = [gap for gap in gaps if math.isfinite(gap)]
     if not apart:
-        return f"The two part at step {found}, where one is not finite."
+        return f"The two part at step {step}, where one is not finite."
     where = "" if len(apart) == len(gaps) else " where both are finite"
-    return f"The two part at step {found}, and are up to {number(max(apart), 2)} apart{where}."
+    return f"The two part at step {step}, and are up to {number(max(apart), 2)} apart{where}."

@@ -66,11 +66,11 @@ def draw(columns: int) -> Drawing:
         axes.px(columns), axes.py(idle(columns)), KERNEL.marker, 13, KERNEL.colour, edge=INK
     )
     nearby = [k for k in (columns - 1, columns + 1) if 1 <= k <= MOST]
-    told = " ".join(
+    nearby_rows = " ".join(
         f"{count(k, 'column')}: {power_of_two(k):,} lanes, {idle(k):.0%} idle." for k in nearby
     )
     return canvas.finish(
         axes.bottom + 58,
-        f"Lanes of a row. {title} {told} The idle part is 0 at each power of two, "
+        f"Lanes of a row. {title} {nearby_rows} The idle part is 0 at each power of two, "
         "nearly half just above it, and falls in a straight line to the next.",
     )

@@ -57,21 +57,21 @@ def eager(function: Callable[..., Any], args: Sequence[Any]) -> Way:
     """What autograd saves while the function runs. A storage that is saved twice counts once."""
     weights = function.parameters() if isinstance(function, torch.nn.Module) else ()
     own = {_place(arg) for arg in (*args, *weights) if isinstance(arg, Tensor)}
-    found: dict[int, tuple[str, int]] = {}
+    saved: dict[int, tuple[str, int]] = {}
 
     def keep(tensor: Tensor) -> Tensor:
-        found[_place(tensor)] = (_shape(tensor), tensor.untyped_storage().nbytes())
+        saved[_place(tensor)] = (_shape(tensor), tensor.untyped_storage().nbytes())
         return tensor
 
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
         result = function(*args)  # while it lives, no storage's address is given out again
     made = {
         f"tensor {number} {shape}": size
-        for number, (place, (shape, size)) in enumerate(found.items(), start=1)
+        for number, (place, (shape, size)) in enumerate(saved.items(), start=1)
         if place not in own
     }
     del result
-    return Way("eager", sum(found[place][1] for place in own & found.keys()), made)
+    return Way("eager", sum(saved[place][1] for place in own & saved.keys()), made)
 
 
 def _shape(tensor: Tensor) -> str:
@@ -85,13 +85,13 @@ def _place(tensor: Tensor) -> int:
 def compiled(name: str, function: Callable[..., Any], args: Sequence[Any]) -> Way:
     """What is saved where the joint graph is cut in one of the ways of CUTS."""
     partition, budget = CUTS[name]
-    found = split(function, *args, partition=partition, budget=budget)
-    own = {key: size for key, size in found.saved.items() if key.startswith("primals")}
-    nodes = {node.name: node.meta.get("val") for node in found.forward.nodes}
+    joint = split(function, *args, partition=partition, budget=budget)
+    own = {key: size for key, size in joint.saved.items() if key.startswith("primals")}
+    nodes = {node.name: node.meta.get("val") for node in joint.forward.nodes}
     made = {
-        f"{key} {_shape(nodes[key])}": size for key, size in found.saved.items() if key not in own
+        f"{key} {_shape(nodes[key])}": size for key, size in joint.saved.items() if key not in own
     }
-    return Way(name, sum(own.values()), made, found.again)
+    return Way(name, sum(own.values()), made, joint.again)
 
 
 def draw(ways: Sequence[Way], way: int) -> Drawing:

@@ -9,9 +9,9 @@ from torch import nn
 
 from hood.judge.checks.compare import Tolerance
 from hood.judge.checks.exercise import ByHand, Case, Check, case, not_run
+from utils.instruments.parity import TOLERANCES, GpuRun, agree, gpu_run
 from utils.instruments.records import NoRecord
 from utils.minigpt import MiniGPTConfig, load_config, load_weights, numpy_forward
-from utils.minigpt.parity import TOLERANCES, GpuRun, agree, gpu_run
 
 minigpt_logits = Check(
     "minigpt_logits",

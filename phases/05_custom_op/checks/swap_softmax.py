@@ -7,9 +7,9 @@ import torch
 from hood.judge.checks.compare import Tolerance
 from hood.judge.checks.exercise import Case, Check, not_run
 from hood.judge.checks.words import counted
+from utils.instruments.parity import gpu_run
 from utils.instruments.records import NoRecord
 from utils.minigpt import MiniGPTConfig
-from utils.minigpt.parity import gpu_run
 
 swap_softmax = Check(
     "swap_softmax",

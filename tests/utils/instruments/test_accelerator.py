@@ -10,12 +10,11 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from utils.instruments import accelerator, machine, records
+from utils.instruments import accelerator, machine, parity, records
 from utils.instruments.accelerator import Accelerator, compiles_for, kernel_devices, triton_target
 from utils.instruments.launching import launch
 from utils.instruments.records import NoRecord
 from utils.instruments.toolchain import Lack
-from utils.minigpt import parity
 from utils.softmax import run
 
 UTILS = Path(accelerator.__file__).parents[1]

@@ -7,8 +7,8 @@ import torch
 import triton
 import triton.language as tl
 
-from utils.instruments.launching import launch, ptx_of, recorded_launches
-from utils.softmax.compiled import CompileError, compile_kernel
+from utils.instruments.launching import CompileError, launch, ptx_of, recorded_launches
+from utils.softmax.compiled import compile_kernel
 
 pytestmark = pytest.mark.slow(6)
 

@@ -7,7 +7,8 @@ import torch
 import triton
 import triton.language as tl
 
-from utils.softmax.compiled import CompileError, compile_kernel, compiled
+from utils.instruments.launching import CompileError
+from utils.softmax.compiled import compile_kernel, compiled
 
 pytestmark = pytest.mark.slow(10)
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import torch
 
-from utils.instruments import records
+from utils.instruments import parity, records
 from utils.instruments.records import NoRecord
-from utils.minigpt import load_minigpt, parity
+from utils.minigpt import load_minigpt
 
 
 @pytest.fixture

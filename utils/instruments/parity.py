@@ -60,7 +60,7 @@ def gpu_run() -> GpuRun:
         words=f"the run recorded on an {record.gpu} ({record.provenance['date'][:10]})",
         tokens=arrays["tokens"],
         # such as "float32"
-        logits={one: arrays[str(one).split(".")[1]].astype(np.float32) for one in TOLERANCES},
+        logits={dtype: arrays[str(dtype).split(".")[1]].astype(np.float32) for dtype in TOLERANCES},
     )
 
 

@@ -140,7 +140,7 @@ def _storages(
 ) -> list[tuple[int, int, str]]:
     """Return first address, end and name of the memory of each tensor of a launch."""
     given = {**dict(zip(names, arguments, strict=False)), **options}
-    found = []
+    ranges = []
     for name, value in given.items():
         if isinstance(value, torch.Tensor):
             if value.device.type == "meta" or type(value).__name__ == "FakeTensor":
@@ -151,8 +151,8 @@ def _storages(
             storage = value.untyped_storage()
             # The address of a tensor without elements is 0, wherever its storage lies.
             start, size = (storage.data_ptr(), storage.nbytes()) if value.numel() else (0, 0)
-            found.append((start, start + size, name))
-    return found
+            ranges.append((start, start + size, name))
+    return ranges
 
 
 @contextmanager
@@ -234,16 +234,16 @@ def _outside(
     )
 
 
-def _helpers(function: Callable[..., Any], found: dict | None = None) -> dict[int, tuple]:
+def _helpers(function: Callable[..., Any], helpers: dict | None = None) -> dict[int, tuple]:
     """The `@triton.jit` functions that a kernel calls by name, with their namespaces."""
-    found = {} if found is None else found
+    helpers = {} if helpers is None else helpers
     space = getattr(function, "__globals__", {})
     for name in function.__code__.co_names:
         called = space.get(name)
-        if isinstance(called, JITFunction) and (id(space), name) not in found:
-            found[id(space), name] = space, called
-            _helpers(called.fn, found)
-    return found
+        if isinstance(called, JITFunction) and (id(space), name) not in helpers:
+            helpers[id(space), name] = space, called
+            _helpers(called.fn, helpers)
+    return helpers
 
 
 @contextmanager

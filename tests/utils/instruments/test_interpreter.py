@@ -13,7 +13,7 @@ from triton.language.semantic import TritonSemantic
 from triton.runtime import interpreter
 from triton.runtime.errors import InterpreterError
 
-from utils.softmax.interpreter import interpreted
+from utils.instruments.interpreter import interpreted
 
 pytestmark = pytest.mark.slow(9)
 
