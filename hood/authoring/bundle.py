@@ -149,8 +149,8 @@ def learner_files(
     pyproject = (root / "pyproject.toml").read_text(encoding="utf-8")
     files["pyproject.toml"] = learner_pyproject(pyproject).encode()
     settings = root / COURSE
-    said = settings.read_text(encoding="utf-8") if settings.exists() else ""
-    files[COURSE] = learner_course(said, url).encode()
+    toml = settings.read_text(encoding="utf-8") if settings.exists() else ""
+    files[COURSE] = learner_course(toml, url).encode()
     # without the developers' packages, and without comments
     environment = (root / "environment.yml").read_text(encoding="utf-8").splitlines(keepends=True)
     kept = [line for line in environment if line.lstrip()[:1] != "#" and EXTRAS not in line]
