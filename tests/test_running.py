@@ -37,7 +37,7 @@ def test_pytest_passes_over_no_folder_of_tests(pytestconfig):
         ("hood/grader/batch/job.py", "tests/hood/grader/test_course.py::test_a"),
         ("phases/07_training/answers/fit.toml", "tests/phases/test_checks.py::t[07_training: fit]"),
         ("release/07_training/07_training.ipynb", "tests/phases/test_checks.py::t[07_training: x]"),
-        ("hood/learner/contents.py", "tests/utils/notebook/test_course.py::test_a"),
+        ("hood/learner/contents.py", "tests/utils/notebook/test_style.py::test_a"),
     ],
 )
 def test_check_begins_with_what_is_nearest_to_a_change(path, nearest):
@@ -45,7 +45,7 @@ def test_check_begins_with_what_is_nearest_to_a_change(path, nearest):
         "tests/hood/grader/test_course.py::test_a",
         "tests/hood/classroom/recording/test_command.py::test_a",
         "tests/hood/judge/test_judge.py::test_a",
-        "tests/utils/notebook/test_course.py::test_a",
+        "tests/utils/notebook/test_style.py::test_a",
         "tests/phases/test_checks.py::t[01_tensors: byte_offset]",
         "tests/phases/test_checks.py::t[07_training: x]",
         "tests/phases/test_checks.py::t[07_training: fit]",

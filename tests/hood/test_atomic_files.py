@@ -8,7 +8,6 @@ import sqlite3
 import stat
 import subprocess
 import sys
-from functools import partial
 from pathlib import Path
 
 import nbformat.v4
@@ -217,8 +216,12 @@ def command(monkeypatch, capsys, run):
     return main(["work"]), capsys.readouterr().err
 
 
+def raising(error, args, root):
+    raise error
+
+
 def test_in_a_course_that_may_not_be_written_a_sentence_says_so(readonly, monkeypatch, capsys):
-    status, said = command(monkeypatch, capsys, partial(copies.run, root=readonly))
+    status, said = command(monkeypatch, capsys, lambda args, root: copies.run(args, readonly))
     assert status == 2
     assert f"hood work: {readonly}/work can't be used: " in said
     assert f"has no right to it, and {readonly} belongs to " in said
@@ -243,7 +246,7 @@ def test_what_the_disk_refuses_is_said_with_the_files_name(
 ):
     path = tmp_path / "reports" / "index.html"
 
-    def run(args):
+    def run(args, root):
         with replacing(path) as fresh, fresh.open("w"):
             raise OSError(number, os.strerror(number))  # as a write does, which names no file
 
@@ -263,7 +266,9 @@ def test_a_full_database_is_said_and_no_other_error_is_hidden(tmp_path, monkeypa
     assert said.startswith("/submitted/a?[2J?/b can't be used: ")
     for error in (FileNotFoundError(errno.ENOENT, "gone", "x"), ZeroDivisionError()):
         with pytest.raises(type(error)):
-            command(monkeypatch, capsys, lambda args, error=error: (_ for _ in ()).throw(error))
+            command(
+                monkeypatch, capsys, lambda args, root, error=error: (_ for _ in ()).throw(error)
+            )
 
 
 def test_what_was_read_of_a_file_is_read_again_only_of_another_one(tmp_path):

@@ -142,6 +142,7 @@ title = "Rows"
 id = "rows"
 packages = ["utils"]
 records = ["benchmarks/records"]
+versions = ["numpy"]
 """
 
 PYPROJECT = """\
@@ -201,7 +202,6 @@ def make_project(root: Path) -> Project:
     made.write("phases/01_rows/answers/tensor_bytes.toml", ANSWERS)
     made.write("course.toml", COURSE)
     made.write("utils/__init__.py", 'WORD = "hello"\n')
-    made.write("course.toml", 'packages = ["utils"]\nversions = ["numpy"]\n')
     made.write("nbgrader_config.py", CONFIG)
     made.write("pyproject.toml", PYPROJECT)
     made.write(

@@ -10,6 +10,7 @@ from hood.authoring import execute
 from hood.authoring.execute import failing_line, kernel_environment, output_problems, run_page, tidy
 from hood.authoring.notebook import to_notebook
 from hood.authoring.text import Refused
+from hood.course import ENGINE
 from tests.hood.authoring.example import LESSON, lesson
 
 # The header of the first code cell.
@@ -75,7 +76,7 @@ def test_what_was_compiled_for_others_is_not_there(project, monkeypatch):
 def test_the_kernel_can_import_utils_and_knows_of_the_build(project, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", "/before")
     environment = kernel_environment(project.root)
-    assert environment["PYTHONPATH"] == f"{project.root}:/before"
+    assert environment["PYTHONPATH"] == f"{project.root}:{ENGINE}:/before"
     assert environment["OPEN_THE_HOOD_BUILD"] == "1"
 
 
