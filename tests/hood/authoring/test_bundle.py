@@ -81,7 +81,7 @@ def test_nothing_to_pack(project):
 def test_the_set_up_is_that_of_what_is_packed(released):
     files = learner_files(released.root)
     project = tomllib.loads(files["pyproject.toml"].decode())
-    assert project["tool"]["setuptools"]["packages"]["find"]["include"] == ["utils*", "hood*"]
+    assert project["tool"]["setuptools"]["packages"]["find"] == {"namespaces": False}
     assert project["tool"]["open-the-hood"]["lesson_url"] == ""
     address = '[tool.open-the-hood]\nlesson_url = "https://example.org/"\n'
     assert address in learner_pyproject(PYPROJECT, "https://example.org/")
