@@ -1,8 +1,8 @@
 """The private names of other libraries that a sandbox's kernel leans on.
 
-They are reached in two modules: ``kernel`` puts its own parts into IPython's shell, and ``preload``
-names internals of others, as `utils.sandbox.imports` does of torch. When a pinned version is raised, this is the place that fails
-and says which name is gone.
+They are reached in three modules: ``kernel`` puts its own parts into IPython's shell, ``preload``
+names internals of other libraries, and ``utils.sandbox.imports`` those of torch. When a pinned
+version is raised, this is the place that fails and says which name is gone.
 """
 
 import importlib.util
