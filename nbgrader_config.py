@@ -3,6 +3,7 @@
 import contextlib
 import os
 import sys
+import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
@@ -19,22 +20,26 @@ c.CourseDirectory.root = str(ROOT)
 
 # What learners hand in is read as carefully by nbgrader as by the grader. A learner's own folder
 # may have no grader; grading needs one anyhow.
-named = of_course = "course"
+named = of_course = ""
 try:
-    from hood.course import FILE, course, course_folder
+    if (ROOT / "course.toml").is_file():
+        text = (ROOT / "course.toml").read_text(encoding="utf-8")
+        named = of_course = tomllib.loads(text).get("id", "course")
 
-    named = of_course = course(ROOT if (ROOT / FILE).is_file() else course_folder()).id
+    from hood.grader.course import find_version_here
+
+    find_version_here()  # a folder without a grader has ended here
 
     from hood.classroom.nbgrader.guard import guard
     from hood.classroom.rules.reading import course_id
-    from hood.grader.course import find_version_here
+    from hood.course import course, course_folder
 
-    find_version_here()
+    named = of_course = of_course or course(course_folder()).id
     guard()
     of_class = course_id(ROOT)  # `course: {id: ...}` in course.yml
 except Exception as error:
     # Any other exception would be logged, and nbgrader would go on without these settings.
-    absent = ("hood", "hood.course", "hood.classroom", "hood.grader", "hood.grader.course")
+    absent = ("hood", "hood.grader", "hood.grader.course")
     if not isinstance(error, ModuleNotFoundError) or error.name not in absent:
         raise SystemExit(
             f"nbgrader stops, because the grader in {ROOT} can't be used by {sys.executable}: "
@@ -55,7 +60,7 @@ c.CourseDirectory.course_id = named
 
 # A folder that any user can make; on a shared machine, one that every learner can write to.
 exchange = Path(
-    os.environ.get("OPEN_THE_HOOD_EXCHANGE", f"~/.local/share/{of_course}/exchange")
+    os.environ.get("OPEN_THE_HOOD_EXCHANGE", f"~/.local/share/{of_course or 'course'}/exchange")
 ).expanduser()
 with contextlib.suppress(OSError):  # where it can't be made, nbgrader says so when it is used
     exchange.mkdir(parents=True, exist_ok=True)

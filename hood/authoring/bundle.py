@@ -37,14 +37,15 @@ from hood.classroom.lesson_links import settled_file
 from hood.classroom.rules.for_learners import rules_for_learners
 from hood.classroom.rules.reading import FILE, read_course_file
 from hood.classroom.rules.sentences import why_not_out
+from hood.course import ENGINE, course
 from hood.course import FILE as COURSE
-from hood.course import course
 from hood.grader.course import open_course
 from hood.grader.submission.released import remember_release
 from hood.learner.contents import CLASS, contents_html, contents_text
 from hood.phase_paths import START, PhasePaths, choose, pages
 
 START_PAGE = f"notebooks/{START}.ipynb"
+SET_UP = ("pyproject.toml", "environment.yml", "LICENSE")
 EXTRAS = "extras.txt"  # of the lock: what developers need
 # What `hood.learner` needs beside itself.
 COPIES = (
@@ -128,13 +129,16 @@ def learner_files(
     folders += [root / "hood" / one for one in ("learner", "judge/checks")]
     if with_checks:
         folders += [root / "hood", *(page.folder for page in out)]
+    engine = root if (root / "hood").is_dir() else ENGINE
+    ours = root / "hood"
+    folders = [engine / f.relative_to(root) if f.is_relative_to(ours) else f for f in folders]
     shared = [path for folder in folders for path in folder.rglob("*") if path.is_file()]
-    shared += [root / copied for copied in COPIES]
+    shared += [root / one if (root / one).exists() else engine / one for one in COPIES]
     shared += [path for path in (root / "lock").glob("*.txt") if path.name != EXTRAS]
     shared += [page.page for page in chosen if page.page.exists()]
     shared += [page.release for page in out if page.release.exists()]
-    names = {path.relative_to(root) for path in shared}
-    files = {path.as_posix(): (root / path).read_bytes() for path in names if is_shared(path)}
+    places = {p.relative_to(root if p.is_relative_to(root) else engine): p for p in shared}
+    files = {name.as_posix(): p.read_bytes() for name, p in places.items() if is_shared(name)}
     problems = [
         Problem(path, 0, f"holds {match[0]!r}, which learners must not see: build it again")
         for path, content in files.items()
@@ -146,6 +150,11 @@ def learner_files(
     url = lesson_url(root)
     for lab in [phase.relative(phase.release) for phase in out if url]:
         files |= {lab: settled_file(files[lab], url)} if lab in files else {}
+    if lacking := [one for one in SET_UP if not (root / one).is_file()]:
+        raise UserError(
+            f"an archive says what to install and what is allowed, and {root} has no "
+            f"{' and no '.join(lacking)}: write what is missing, as this project's folder has it"
+        )
     pyproject = (root / "pyproject.toml").read_text(encoding="utf-8")
     files["pyproject.toml"] = learner_pyproject(pyproject).encode()
     settings = root / COURSE

@@ -1,4 +1,6 @@
-"""A course on something else, in a folder of its own: it has no package, and its labs no torch.
+"""A course on something else, in a folder of its own: its labs have no torch and import no package.
+
+Its module `utils` is one that nobody can import, so whatever imported this project's would say so.
 
 It is built, released, graded in sandboxes and reported, and its learners get feedback, by the
 commands that a teacher types there.
@@ -73,6 +75,7 @@ def test_another_course_is_built_released_graded_and_reported_and_its_learners_g
     root = tmp_path / "means"
     shutil.copytree(MEANS, root)
     shutil.copy(ENGINE / "nbgrader_config.py", root)
+    (root / "utils.py").write_text("raise ImportError('this is the package of another course')\n")
     assert not any("torch" in path.read_text() for path in MEANS.rglob("*.*"))
 
     run(root, "hood", "build")

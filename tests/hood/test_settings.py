@@ -63,7 +63,7 @@ def test_with_the_whole_grader_its_own_steps_are_set(course):
 
 
 @pytest.mark.slow(3)
-@pytest.mark.parametrize("absent", ["hood", "hood.classroom", "hood.grader.course"])
+@pytest.mark.parametrize("absent", ["hood", "hood.grader", "hood.grader.course"])
 def test_a_folder_without_a_grader_has_nbgraders_steps(absent, course):
     """So it is with a learner's folder; of the package it may have what makes copies."""
     done = python(READ, str(course), hidden=[absent], cwd=course)

@@ -16,7 +16,7 @@ from utils.instruments.toolchain import inductor_lacks as lacks
 from utils.sandbox.headers import make as make_headers
 from utils.sandbox.headers import use as use_headers
 from utils.sandbox.headers import version
-from utils.sandbox.preload import (
+from utils.sandbox.imports import (
     ON_DEMAND,
     on_the_stack,
     preload,

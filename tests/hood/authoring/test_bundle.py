@@ -83,7 +83,7 @@ def test_nothing_to_pack(project):
 def test_the_set_up_is_that_of_what_is_packed(released):
     files = learner_files(released.root)
     project = tomllib.loads(files["pyproject.toml"].decode())
-    assert project["tool"]["setuptools"]["packages"]["find"]["include"] == ["utils*", "hood*"]
+    assert project["tool"]["setuptools"]["packages"]["find"] == {"namespaces": False}
     pinned = tomllib.loads(PYPROJECT)["project"]["dependencies"]
     assert project["project"]["dependencies"] == pinned
     (pip,) = yaml.safe_load(files["environment.yml"])["dependencies"]

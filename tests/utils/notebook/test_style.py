@@ -7,8 +7,6 @@ import sys
 
 import pytest
 
-from hood.course import course
-from hood.phase_paths import ROOT
 from utils.notebook import style
 from utils.notebook.style import CARD, INK, MUTED
 
@@ -72,19 +70,3 @@ def test_importing_views_changes_no_setting_and_loads_no_pyplot():
 def test_importing_utils_loads_nothing_heavy():
     code = "import utils, sys; assert not {'torch', 'numpy', 'matplotlib'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
-
-
-def test_the_site_has_the_figures_colours():
-    assert course(ROOT).palette == {
-        "storage": style.STORAGE.colour,
-        "view": style.VIEW.colour,
-        "view-tint": style.VIEW.tint,
-        "gradient": style.GRADIENT.colour,
-        "gradient-tint": style.GRADIENT.tint,
-        "right": style.RIGHT,
-        "right-tint": style.RIGHT_TINT,
-        "wrong": style.WRONG,
-        "wrong-tint": style.WRONG_TINT,
-        "rule": style.RULE,
-        "ink": style.INK,
-    }

@@ -101,7 +101,7 @@ def test_the_compiler_is_preloaded_without_a_thread_and_finds_nothing_out_again(
     assert patterns == [[1, True], [1, True]], (
         "Inductor registers its patterns with other arguments"
     )
-    assert used, "torch no longer times guards under that name: see preload.py"
+    assert used, "torch no longer times guards under that name: see utils/sandbox/imports.py"
 
 
 def test_kernels_are_linked_with_empty_libraries_of_torchs_names(headers: list[Path]) -> None:

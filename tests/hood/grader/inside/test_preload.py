@@ -20,7 +20,7 @@ HIDDEN = "### BEGIN HIDDEN TESTS"
 FEW = 5
 # what Inductor wrote in the run itself
 WRITTEN = re.compile(r"^torch\._inductor\.runtime\.compile_tasks\.|\.kernel$")
-ADD = "add to utils/sandbox/preload.py what stands for"
+ADD = "add to utils/sandbox/imports.py what stands for"
 
 
 @pytest.fixture

@@ -1,8 +1,8 @@
 """The private names of other libraries that a sandbox's kernel leans on.
 
-They are reached in two modules: ``kernel`` puts its own parts into IPython's shell, and ``preload``
-names internals of torch and others. When a pinned version is raised, this is the place that fails
-and says which name is gone.
+They are reached in three modules: ``kernel`` puts its own parts into IPython's shell, ``preload``
+names internals of other libraries, and ``utils.sandbox.imports`` those of torch. When a pinned
+version is raised, this is the place that fails and says which name is gone.
 """
 
 import importlib.util
@@ -13,6 +13,7 @@ from IPython.core.displayhook import DisplayHook
 from IPython.core.profiledir import ProfileDir
 
 from hood.grader.inside import kernel, preload
+from utils.sandbox import imports as of_course
 
 # What each class puts in the place of its base's own. A name that the base no longer has would
 # silently be a new one that nobody calls.
@@ -47,7 +48,9 @@ def test_what_is_set_is_still_there():
     assert ProfileDir._location_isset is not None
 
 
-@pytest.mark.parametrize("listed", ["ALWAYS", "TRACER"])
+@pytest.mark.parametrize(
+    "listed", [preload.ALWAYS, of_course.ALWAYS, of_course.TRACER], ids=["engine", "all", "tracer"]
+)
 def test_what_is_imported_ahead_exists(listed):
-    gone = [name for name in getattr(preload, listed) if importlib.util.find_spec(name) is None]
+    gone = [name for name in listed if importlib.util.find_spec(name) is None]
     assert gone == [], f"no longer there in torch {version('torch')} or beside it"

@@ -11,6 +11,7 @@ import pytest
 
 from hood.grader.inside import linux, zygote
 from hood.grader.inside.bubblewrap import SandboxLost
+from hood.grader.inside.course_sandbox import CourseSandbox
 from hood.grader.inside.zygote import Zygote
 from tests.hood.grader.sandbox.inmate import descriptors
 
@@ -27,7 +28,7 @@ def buries():
 def ours(monkeypatch):
     """A zygote that has imported nothing."""
     monkeypatch.setattr(Zygote, "_import", lambda *_: None)
-    found = Zygote(None, -1, {"cgroup": None})
+    found = Zygote(None, -1, {"cgroup": None}, CourseSandbox())
     found.forks = -10
     return found
 

@@ -111,7 +111,7 @@ def test_a_machine_that_cannot_compile_is_said(monkeypatch, tmp_path):
 def test_a_machine_that_is_too_busy_to_compile_is_said(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
     monkeypatch.setattr(compiled_headers, "SECONDS", 0.01)
-    with pytest.raises(UserError, match="not compiled after 0.01 seconds"):
+    with pytest.raises(UserError, match="not prepared after 0.01 seconds"):
         compiled_headers.prepared_headers()
     assert {path.suffix for path in compiled_headers.folder().iterdir()} == {".lock"}
 

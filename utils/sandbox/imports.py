@@ -70,8 +70,9 @@ ON_DEMAND = {
 # `torch.manual_seed` formats three tracebacks for accelerators, even where there are none.
 on_the_stack = ("torch.cuda", "torch.mps", "torch.random", "torch.xpu")
 
-# Modules of the course.
+# Modules of the course, and what the engine imports where there is torch.
 OURS = (
+    "hood.judge.connection.torch_calls",
     "utils.minigpt.generation",
     "hood.learner.progress",
     "utils.views",
