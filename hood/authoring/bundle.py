@@ -50,6 +50,14 @@ EXTRAS = "extras.txt"  # of the lock: what developers need
 COPIES = (
     "hood/__init__.py",
     "hood/judge/__init__.py",
+    # what visible checks compare with, and what declares the course's drivers
+    "hood/judge/connection/__init__.py",
+    "hood/judge/connection/drivers.py",
+    "hood/judge/values/__init__.py",
+    "hood/judge/values/arrays.py",
+    "hood/judge/values/kind.py",
+    "hood/judge/values/table.py",
+    "hood/judge/values/tensors.py",
     "hood/learner/__init__.py",
     "hood/learner/exposed_answers.py",
     "hood/learner/bring_in.py",
