@@ -1,10 +1,7 @@
 """A check of one part, for tests of what judges, and answers for checks that lie in no phase."""
 
-import inspect
-
-from hood.judge.checks.answers import source_as, with_edits
+from hood.judge.checks.answers import source_as
 from hood.judge.checks.exercise import Check, functions_of
-from hood.judge.checks.lab_solution import run
 
 
 def one_part(name, reference, cases, **more):
@@ -22,17 +19,6 @@ def misconception(check, name, says, *, earns):
 def alternate(check, name):
     """A decorator that adds another right answer."""
     return lambda thing: _add(check, check.alternates, name, thing, check.points, "")
-
-
-def edited(solution, *edits):
-    """Return a function or class with some text replaced, so that it goes wrong in one place.
-
-    Raises ValueError if a text does not occur exactly once.
-    """
-    sources = with_edits({"": source_as(solution, solution.__name__)}, edits)
-    among = getattr(solution, "_among", None) or vars(inspect.getmodule(solution))
-    (wrong,) = run(sources[""], dict(among), among.get("__lab__"), solution.__name__).values()
-    return wrong
 
 
 def _add(check, to, name, thing, earns, says):

@@ -6,8 +6,8 @@ from torch import nn
 
 from hood.judge.answer_key import answer_key
 from hood.judge.catalogue import find_check
+from hood.judge.checks.answers import edited
 from hood.judge.judge import judge
-from tests.hood.one_part import edited
 from utils.instruments import records
 
 

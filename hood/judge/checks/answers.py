@@ -217,6 +217,17 @@ def with_edits(sources: Mapping[str, str], edits: Edits) -> dict[str, str]:
     return changed
 
 
+def edited(solution: Callable, *edits: tuple[str, str]) -> Callable:
+    """Return a function or class with some text replaced, so that it goes wrong in one place.
+
+    Raises ValueError if a text does not occur exactly once.
+    """
+    sources = with_edits({"": source_as(solution, solution.__name__)}, edits)
+    among = getattr(solution, "_among", None) or vars(inspect.getmodule(solution))
+    (wrong,) = run(sources[""], dict(among), among.get("__lab__"), solution.__name__).values()
+    return wrong
+
+
 def source_as(function: Callable, name: str) -> str:
     """Return the code of a function or class under a name; without decorators if from a file."""
     written = getattr(function, "_source", None)

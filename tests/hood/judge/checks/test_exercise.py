@@ -4,8 +4,9 @@ import sys
 
 import pytest
 
+from hood.judge.checks.answers import edited
 from hood.judge.checks.exercise import Check, case, not_run
-from tests.hood.one_part import alternate, edited, misconception
+from tests.hood.one_part import alternate, misconception
 
 
 def doubled(x):
