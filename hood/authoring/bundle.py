@@ -50,6 +50,9 @@ EXTRAS = "extras.txt"  # of the lock: what developers need
 # What `hood.learner` needs beside itself.
 COPIES = (
     "hood/__init__.py",
+    # what declares the course's drivers
+    "hood/judge/connection/__init__.py",
+    "hood/judge/connection/drivers.py",
     "hood/atomic_files.py",
     "hood/audience.py",
     "hood/course.py",
@@ -126,7 +129,7 @@ def learner_files(
     out = [page for page in chosen if page.name not in kept_here]
     about = course(root)
     folders = [root / one for one in (*about.packages, *about.records)]
-    folders += [root / "hood" / one for one in ("learner", "judge/checks")]
+    folders += [root / "hood" / one for one in ("learner", "judge/checks", "judge/values")]
     if with_checks:
         folders += [root / "hood", *(page.folder for page in out)]
     engine = root if (root / "hood").is_dir() else ENGINE

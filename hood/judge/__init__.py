@@ -4,6 +4,7 @@ In come a check and something that calls the learner's code; out goes a verdict.
 stranger's code: it is called in another process by way of `connection`, or, where somebody judges
 their own work, in this one.
 
+    values        kinds of values: how each is sent, compared, drawn, and written in a call
     checks        the language in which a course writes exercises: cases, comparing, wrong answers
     catalogue     loads a phase's checks
     answer_key    draws the cases, and has the reference and the wrong answers play them

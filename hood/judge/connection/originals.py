@@ -53,8 +53,9 @@ def remember(anew: bool = False) -> None:
     It is done anew by itself when torch has come since then.
     """
     global _with_torch
-    if "torch" in sys.modules:  # what hears its calls is watched, too
+    if "torch" in sys.modules:  # what hears and sends for it is watched, too
         importlib.import_module("hood.judge.connection.torch_calls")
+        importlib.import_module("hood.judge.values.tensors")
     if _had and not anew and _with_torch == ("torch" in sys.modules):
         return
     _with_torch = "torch" in sys.modules

@@ -158,4 +158,4 @@ def _path(func: Any) -> str:
 
 
 def _addresses(value: Any) -> set[int]:
-    return {address(t) for t in stored_in(value) if isinstance(t, torch.Tensor)}
+    return set(map(address, stored_in(value)))

@@ -80,6 +80,7 @@ SHOWS = words("__repr__ __str__ __format__ __doc__ __module__ __dir__")
 # What records the calls of every answer, and what that rests on.
 RECORDS = (
     "hood.judge.connection.",
+    "hood.judge.values.",
     "hood.grader.inside.",
     f"{COURSE.drivers}.",
     "torch.utils._python_dispatch.",

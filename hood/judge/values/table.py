@@ -8,12 +8,12 @@ from functools import lru_cache
 from types import NoneType
 from typing import Any
 
+from hood.judge.values import arrays
 from hood.judge.values.kind import Grid, Kind
 
 # Most values have one of these types. They are plain, which is soon known.
 PLAIN = frozenset({int, float, str, bool, NoneType, list, tuple, dict, complex, bytes})
-# By library, the tags of its kinds.
-TAGS = {"torch": ("tensor", "dtype", "device"), "numpy": ("array",)}
+OF_TORCH = ("tensor", "dtype", "device")  # the tags of its kinds
 
 
 def kind(value: Any) -> Kind | None:
@@ -30,26 +30,21 @@ def grid(value: Any) -> Grid | None:
 
 def tagged(tag: str) -> Kind | None:
     """Return the row that has a tag in the codec's JSON; None if there is none."""
-    libraries = (library for library, tags in TAGS.items() if tag in tags)
-    rows = (row for library in libraries for row in _rows(library))
+    rows = _of_torch() if tag in OF_TORCH else arrays.KINDS
     return next((row for row in rows if row.tag == tag), None)
 
 
 @lru_cache(maxsize=1000)
 def _kind(of: type) -> Kind | None:
     # No value can be of a library that is not loaded.
-    rows = (row for library in TAGS if library in sys.modules for row in _rows(library))
+    rows = (*(_of_torch() if "torch" in sys.modules else ()), *arrays.KINDS)
     return next((row for row in rows if issubclass(of, row.type)), None)
 
 
-def _rows(library: str) -> Sequence[Kind]:
-    if library == "torch":
-        from hood.judge.values import tensors  # here, because it imports torch
+def _of_torch() -> Sequence[Kind]:
+    from hood.judge.values import tensors  # here, because it imports torch
 
-        return tensors.KINDS
-    from hood.judge.values import arrays
-
-    return arrays.KINDS
+    return tensors.KINDS
 
 
 def stored_in(value: Any) -> list[Any]:

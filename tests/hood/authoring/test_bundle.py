@@ -195,6 +195,24 @@ def test_a_learner_hears_the_verdict_in_an_unpacked_archive(tmp_path):
     assert str(ROOT) not in done.stdout  # nothing but the archive answered
 
 
+def test_visible_checks_and_drivers_need_nothing_that_is_not_packed(tmp_path):
+    unpack(learner_files(ROOT, ["00"]), tmp_path)
+    code = (
+        "import torch, hood, utils.instruments.world, utils.drivers.functions\n"
+        "from utils.notebook.expect import expect_close\n"
+        "expect_close('x', torch.ones(2), [1.0, 1.0])\n"
+        "print(hood.__file__)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(tmp_path), "HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
+    assert str(tmp_path) in done.stdout, done.stdout + done.stderr
+
+
 def test_the_archive_is_the_same_every_time():
     files = {"b": b"2", "a/c": b"1"}
     content = archive(files, "rows")
