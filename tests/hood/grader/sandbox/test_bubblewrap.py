@@ -214,7 +214,7 @@ def test_its_descriptors_are_its_own(shared: Inmate) -> None:
     )
     kinds = {name.partition(":")[0] for name in seen}
     assert kinds <= {"/dev/null", "pipe", "socket", "anon_inode"}, seen
-    connection = shared.value("from hood.grader.inside import rpc_server\nrpc_server.connection")
+    connection = shared.value("from hood.judge.connection import rpc_server\nrpc_server.connection")
     assert not shared.value(f"__import__('os').get_inheritable({connection})")
 
 
@@ -223,7 +223,7 @@ def test_the_connection_joins_both_sides(sandbox: None) -> None:
         inmate.kernel.connection.sendall(b"hello")
         code = (
             "import socket\n"
-            "from hood.grader.inside import rpc_server\n"
+            "from hood.judge.connection import rpc_server\n"
             "connection = socket.socket(fileno=rpc_server.connection)\n"
             "connection.sendall(connection.recv(5).upper())"
         )
