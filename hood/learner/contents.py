@@ -20,10 +20,9 @@ from typing import Any
 from IPython.display import display
 
 from hood.audience import building
-from hood.course import Phase, course, course_folder
-from hood.phase_paths import WORK, copy_of
+from hood.course import Phase, course
+from hood.phase_paths import ROOT, WORK, copy_of
 
-ROOT = course_folder()
 PHASES = course(ROOT).phases
 NOTHING: Mapping[int, str] = MappingProxyType({})
 CLASS = "class.json"  # beside them in a class's archive: what `hood bundle` says of its rules

@@ -38,15 +38,13 @@ from nbformat.notebooknode import NotebookNode
 from nbgrader.utils import compute_checksum
 
 from hood.atomic_files import why_not_written, write_whole
-from hood.course import course_folder
 from hood.learner.bring_in import Given, bring_in
 from hood.learner.cell_matching import name_of, settings
 from hood.learner.renamed import looks_like, what_to_do
 from hood.metadata import COPY, EXECUTED, KEY
 from hood.notebook_file import to_bytes
-from hood.phase_paths import WORK, copy_of
+from hood.phase_paths import ROOT, WORK, copy_of
 
-ROOT = course_folder()
 UNREADABLE = (ValueError, AttributeError, TypeError, KeyError, nbformat.ValidationError)
 RECORDS = ".originals"  # in work/, the folder with what the course has given to each copy
 HREF = re.compile(r'(?<=\]\()[^()\s]+(?=[)\s])|(?<=href=")[^"]+(?=")')

@@ -7,10 +7,8 @@ from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 
-from hood.course import course_folder
-from hood.phase_paths import WORK, copy_of
+from hood.phase_paths import ROOT, WORK, copy_of
 
-ROOT = course_folder()
 ALIKE = 0.5  # of the original's cells, the share that a copy of it has more than
 MOST_FILES = 200  # in work/ that are looked at
 MOST_BYTES = 20_000_000  # of such a file
