@@ -122,10 +122,10 @@ def test_a_kill_leaves_no_part_of_a_secret(name, tmp_path):
     assert asked.returncode == -signal.SIGKILL
     assert kept(tmp_path) == {}
     again = asks(tmp_path)
-    service_key, pseudonyms = again.communicate(timeout=PATIENCE)[0].split()
+    of_service, of_pseudonyms = again.communicate(timeout=PATIENCE)[0].split()
     assert kept(tmp_path) == {
-        people.KEY_FILE: bytes.fromhex(service_key),
-        pseudonyms.KEY_FILE: pseudonyms.encode(),
+        people.KEY_FILE: bytes.fromhex(of_service),
+        pseudonyms.KEY_FILE: of_pseudonyms.encode(),
     }
 
 
