@@ -264,7 +264,7 @@ def test_without_a_gradebook_there_is_a_sentence(tmp_path):
 
 
 def test_an_id_that_the_gradebook_does_not_have_is_a_key_error(book):
-    for ask in (book.sheet, book.place, lambda grade: book.shown(grade, Answer())):
+    for ask in (book.sheet, book.location, lambda grade: book.shown(grade, Answer())):
         with pytest.raises(KeyError):
             ask("0" * 32)
 
