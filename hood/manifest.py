@@ -268,17 +268,25 @@ def read_module(text: bytes) -> Module:
 
 
 def _without_docstrings(tree: ast.Module) -> Iterator[ast.AST]:
-    """Take the docstrings out of a tree; yield its nodes, without imports for a type checker."""
+    """Take the docstrings out of a tree; yield its nodes, without imports for a type checker.
+
+    A module with a ``__getattr__`` imports what it gives when it is asked: there, these say what.
+    """
+    lazy = any(isinstance(one, ast.FunctionDef) and one.name == "__getattr__" for one in tree.body)
     left: list[ast.AST] = [tree]
     while left:
         node = left.pop()
         if isinstance(node, DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
             del node.body[0]
         yield node
-        if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
+        if isinstance(node, ast.If) and _is_for_types(node) and not lazy:
             left += node.orelse
         else:
             left += ast.iter_child_nodes(node)
+
+
+def _is_for_types(node: ast.If) -> bool:
+    return ast.unparse(node.test).endswith("TYPE_CHECKING")
 
 
 def code_of(path: Path) -> bytes:
