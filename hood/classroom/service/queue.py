@@ -49,7 +49,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.pool import NullPool
 
-from hood.grader.course import find_version_here
+from hood.grader.nbgrader.patches import find_version_here
 
 LATELY = 600.0  # seconds for which used time is held against a learner
 SHORT_TURN = 1  # seconds of the sandbox's own time; most checks take half of it
