@@ -35,7 +35,7 @@ COMMANDS = {
         "hood.learner.copies",
         "make or refresh a learner's copies of lessons and labs, in work/",
     ),
-    "check": ("hood.grader.check", "grade one notebook without a sandbox and record nothing"),
+    "check": ("hood.grader.batch.check", "grade one notebook without a sandbox and record nothing"),
     "selftest": (
         "hood.authoring.proof.selftest",
         "run every check against its own misconceptions and alternates",

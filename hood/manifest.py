@@ -34,6 +34,7 @@ ENTRIES = (
     "hood.grader.cleaning.sanitize",  # a step of `nbgrader autograde` in nbgrader_config.py
     "hood.judge.connection.rpc_server",
 )
+CELL = re.compile(r"^# %%.*$", re.MULTILINE)  # above each cell of a text
 INSIDE = "hood.grader.inside"
 ABSENT = "not installed"
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
@@ -140,13 +141,33 @@ def checks_files(phase: PhasePaths) -> set[Path]:
         names |= modules.imports(path, f"checks.{path.stem}")
         words |= read_module(path.read_bytes()).words
     names |= {f"{said.drivers}.{one[1]}" for word in words if (one := DRIVER.fullmatch(word))}
+    solutions = [phase.lab] if phase.lab.exists() else []  # a reference may be one of them
+    for path in solutions:
+        names |= used_imports(path.read_text(encoding="utf-8"))
     reached = modules.reached(names)
     of_course = {path for name, path in reached.items() if name.partition(".")[0] != "hood"}
     of_engine = {reached[name] for name in reached.keys() - grader_modules().keys()}
     beside = data_in(phase.folder / "checks") if (phase.folder / "checks").is_dir() else ()
-    solutions = {phase.lab} if phase.lab.exists() else set()  # a reference may be one of them
     data = {*beside, *data_of(of_course, root)}
     return {*phase.checks, *solutions, *of_engine, *of_course, *data}
+
+
+def used_imports(lab: str) -> set[str]:
+    """Return the whole names of what a lab imports and its functions and classes use.
+
+    A cell that only calls something, such as a view, shows it, and no verdict depends on that.
+    """
+    cells = [ast.parse(text) for text in CELL.split(lab)]
+    defined = [one for cell in cells for one in ast.walk(cell) if isinstance(one, DOCUMENTED[1:])]
+    used = {one.id for node in defined for one in ast.walk(node) if isinstance(one, ast.Name)}
+    found = set()
+    for node in (node for cell in cells for node in cell.body):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            base = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
+            for one in node.names:
+                if (one.asname or one.name).partition(".")[0] in used:
+                    found.add(f"{base}{one.name}")
+    return found
 
 
 def deciding(answers: Path) -> bytes:
@@ -247,17 +268,25 @@ def read_module(text: bytes) -> Module:
 
 
 def _without_docstrings(tree: ast.Module) -> Iterator[ast.AST]:
-    """Take the docstrings out of a tree; yield its nodes, without imports for a type checker."""
+    """Take the docstrings out of a tree; yield its nodes, without imports for a type checker.
+
+    A module with a ``__getattr__`` imports what it gives when it is asked: there, these say what.
+    """
+    lazy = any(isinstance(one, ast.FunctionDef) and one.name == "__getattr__" for one in tree.body)
     left: list[ast.AST] = [tree]
     while left:
         node = left.pop()
         if isinstance(node, DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
             del node.body[0]
         yield node
-        if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
+        if isinstance(node, ast.If) and _is_for_types(node) and not lazy:
             left += node.orelse
         else:
             left += ast.iter_child_nodes(node)
+
+
+def _is_for_types(node: ast.If) -> bool:
+    return ast.unparse(node.test).endswith("TYPE_CHECKING")
 
 
 def code_of(path: Path) -> bytes:

@@ -37,6 +37,7 @@ The batch process again
 13. classroom.recording      writes autograded/ and the gradebook, in a transaction for each; where
                              many fail, the lab's own source is graded, too
 
-`nbgrader` has what nbgrader's own commands need. `check` grades one notebook without a sandbox.
+`nbgrader` has what nbgrader's own commands need, and all that is patched in it without a class;
+`batch.check` grades one notebook without a sandbox.
 `outline` reads a lab's exercises and points, `run_record` what is kept of a run in a notebook.
 """

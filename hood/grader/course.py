@@ -23,6 +23,7 @@ from sqlalchemy.exc import DatabaseError
 from traitlets.config import Config, PyFileConfigLoader
 
 from hood import UserError
+from hood.grader.nbgrader.patches import find_version_here, newest_tables
 from hood.grader.submission.companions import place
 from hood.grader.submission.names import nfc
 from hood.phase_paths import environment_with
@@ -157,26 +158,6 @@ def nbgrader_config(root: Path) -> Config:
         sys.path[:] = before + [path for path in sys.path if path not in before]
 
 
-def find_version_here() -> None:
-    """Let nbgrader find the version in its own process.
-
-    ``nbgrader_config.py`` calls this, and whoever reads a course's settings. For each new gradebook
-    nbgrader would start ``alembic``, which takes two seconds and has to be on PATH.
-    """
-    from nbgrader import api
-
-    api.get_alembic_version = _newest
-
-
-def _newest() -> str:
-    from alembic.script import ScriptDirectory
-    from nbgrader.dbutil import ALEMBIC_DIR
-
-    found = ScriptDirectory(ALEMBIC_DIR).get_current_head()
-    assert found is not None
-    return found
-
-
 def other_version(db_url: str) -> str:
     """Return what to do about a gradebook with the tables of another nbgrader; empty if none is.
 
@@ -190,7 +171,7 @@ def other_version(db_url: str) -> str:
             if "assignment" not in tables:
                 return ""
             asked = text("SELECT version_num FROM alembic_version")
-            if "alembic_version" in tables and connection.scalar(asked) == _newest():
+            if "alembic_version" in tables and connection.scalar(asked) == newest_tables():
                 return ""
     except DatabaseError as error:
         if not (why := no_gradebook(error, db_url)):

@@ -9,14 +9,14 @@ import argparse
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
 from nbformat.notebooknode import NotebookNode
 
 from hood.grader.submission.notebook import Unreadable
-from hood.grader.submission.notes import Note, NoteKind
+from hood.grader.submission.notes import Note, NoteKind, record
 from hood.metadata import KEY, VERSIONS
 from hood.untrusted import mapping, member, number, sequence, text, texts, truth
 
@@ -88,13 +88,6 @@ class RunRecord:
 def problem_of(cell: NotebookNode) -> str:
     """Return why a cell, with metadata of any shape, could not be run to its end; or nothing."""
     return text(mapping(cell.metadata.get(KEY)).get("problem"))
-
-
-def record(where: NotebookNode, **facts: Any) -> None:
-    """Write facts about the run into a notebook's metadata, or a cell's ``problem``."""
-    if "notes" in facts:
-        facts["notes"] = [asdict(note) for note in facts["notes"]]
-    where.metadata.setdefault(KEY, NotebookNode()).update(facts)
 
 
 def record_note(nb: NotebookNode, note: Note) -> None:

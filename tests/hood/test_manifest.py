@@ -236,6 +236,8 @@ def test_what_a_lab_imports_and_its_checks_do_not_only_shows():
 def test_imports_that_only_a_type_checker_makes_are_passed_over():
     text = b"from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import utils.views\n"
     assert read_module(text).imports == ((0, "typing", ("TYPE_CHECKING",)),)
+    lazy = read_module(text + b"def __getattr__(name):\n    return 1\n")
+    assert (0, "utils.views", ()) in lazy.imports
     assert read_module(b"from .a import b").imports == ((1, "a", ("b",)),)
 
 

@@ -18,10 +18,10 @@ from nbformat.v4 import output_from_msg
 from hood.authoring.proof.sample_class import lab as sample
 from hood.authoring.proof.sample_class import right
 from hood.classroom.service.single_exercise import exercise_alone, handed_in, verdict_of
+from hood.grader.batch.check import graded_here
 from hood.grader.batch.grading import grade
 from hood.grader.batch.intake import read_lab
 from hood.grader.batch.job import Job, LabFiles, Submission
-from hood.grader.check import graded_here
 from hood.grader.course import open_course
 from hood.grader.execution.graded_cell import is_verified, read_verdicts
 from hood.phase_paths import ROOT

@@ -19,8 +19,8 @@ from nbgrader.utils import is_task
 
 from hood.classroom.gradebook.exercises import Segment, added_by, is_answer, segments
 from hood.grader.execution.graded_cell import read_verdicts
-from hood.grader.run_record import RunRecord, record
-from hood.grader.submission.notes import NoteKind
+from hood.grader.run_record import RunRecord
+from hood.grader.submission.notes import NoteKind, record
 from hood.untrusted import text
 from hood.verdict import Verdict, in_points
 

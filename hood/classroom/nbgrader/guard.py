@@ -38,8 +38,7 @@ from hood.classroom.rules.class_list import EVERYBODY, ClassList, class_list
 from hood.classroom.rules.reading import FILE, deadlines, read_course_file
 from hood.classroom.rules.sentences import sum_sentences, why_not_out
 from hood.grader.course import Course, submissions
-from hood.grader.nbgrader.gathered_log import watch_commands
-from hood.grader.nbgrader.literal_paths import find_literal_paths
+from hood.grader.nbgrader.patches import patch_commands
 from hood.grader.submission.files import read_timestamp
 from hood.grader.submission.names import lab_problem, nfc, printable, spelled
 from hood.grader.submission.released import remember_release
@@ -91,17 +90,16 @@ def guard() -> None:
     - To generate an unchanged lab again leaves what counts as its maximum, which may be less than
       its points (:func:`hood.classroom.gradebook.marks.set_maxima`).
     - A course, or an exchange, in a folder such as ``ML [2026]`` is found
-      (:mod:`hood.grader.nbgrader.literal_paths`).
+      (:mod:`hood.grader.nbgrader.patches`).
     - Files of the course that formgrader serves get a sandboxed origin, as Jupyter does everywhere
       else. So no page of a learner can act as the user who opens it.
     - Formgrader's pages of submissions load no script from elsewhere for formulas.
     - Its commands for a class say what they have to say at its end
-      (:mod:`hood.grader.nbgrader.gathered_log`).
+      (:mod:`hood.grader.nbgrader.patches`).
     - Where a file can't be written, its converters log that in a sentence and not in a traceback.
     """
-    watch_commands()
+    patch_commands()
     base.traceback = SimpleNamespace(format_exc=_format_exc)
-    find_literal_paths()
     CourseDirectory.get_existing_timestamp = _existing_timestamp
     NbGraderAPI.get_submitted_timestamp = _submitted_timestamp
     NbGraderAPI.get_submitted_students = _submitted_students

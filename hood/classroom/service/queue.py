@@ -40,7 +40,7 @@ from sqlalchemy import (
 
 from hood.classroom.gradebook.database import engine_of, writing
 from hood.classroom.gradebook.service_jobs import JOBS, State
-from hood.grader.course import find_version_here
+from hood.grader.nbgrader.patches import find_version_here
 
 LATELY = 600.0  # seconds for which used time is held against a learner
 SHORT_TURN = 1  # seconds of the sandbox's own time; most checks take half of it

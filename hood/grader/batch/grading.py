@@ -30,11 +30,11 @@ from hood.grader.execution.execute import Execute as SandboxedExecute
 from hood.grader.execution.execute import TurnIsOver
 from hood.grader.execution.graded_cell import read_verdicts, verified_parts
 from hood.grader.inside.long_lived import long_lived
-from hood.grader.run_record import RunRecord, record, record_note
+from hood.grader.run_record import RunRecord, record_note
 from hood.grader.submission.bounds import TOO_MUCH
 from hood.grader.submission.companions import place
 from hood.grader.submission.notebook import Unreadable
-from hood.grader.submission.notes import Note, NoteKind
+from hood.grader.submission.notes import Note, NoteKind, record
 from hood.grader.submission.rebuild import answer_cells, is_blank, rebuild
 from hood.manifest import Manifest, grader_code, of_grades
 from hood.metadata import VERSIONS

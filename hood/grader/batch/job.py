@@ -14,10 +14,9 @@ from nbgrader.utils import is_grade
 from traitlets.config import Config
 
 from hood.grader.course_sandbox import compiler_lacks
-from hood.grader.run_record import record
 from hood.grader.submission.companions import merged, shown
 from hood.grader.submission.notebook import Unreadable
-from hood.grader.submission.notes import Note, NoteKind, unreadable
+from hood.grader.submission.notes import Note, NoteKind, record, unreadable
 from hood.grader.submission.rebuild import rebuild
 from hood.grader.submission.released import Texts
 from hood.manifest import Manifest

@@ -32,7 +32,7 @@ from hood.grader.execution.newer_python import NewerPython
 from hood.grader.execution.own_cells import is_own
 from hood.grader.execution.own_time import OwnTime
 from hood.grader.inside.messages import BadMessage
-from hood.grader.run_record import RunRecord, record, record_note
+from hood.grader.run_record import RunRecord, record_note
 from hood.grader.sandbox import (
     FilesRefused,
     KernelDied,
@@ -46,7 +46,7 @@ from hood.grader.sandbox import (
 from hood.grader.sandbox.compiled_headers import prepared_headers
 from hood.grader.sandbox.outputs import Outputs
 from hood.grader.submission.additions import names_in
-from hood.grader.submission.notes import Note, NoteKind
+from hood.grader.submission.notes import Note, NoteKind, record
 from hood.judge.source.learner_source import LearnerSource
 from hood.judge.verify import EXAMPLE_SECONDS, NO_EXAMPLES_VARIABLE, SEED_VARIABLE
 from hood.metadata import KEY

@@ -1,1 +1,1 @@
-"""nbgrader's commands, and what of them is patched."""
+"""nbgrader's commands, and what of nbgrader is patched, for which version, and why (`patches`)."""

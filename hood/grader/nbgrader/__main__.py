@@ -1,7 +1,7 @@
 """``python -m hood.grader.nbgrader COMMAND``: nbgrader's own command line with a faster start.
 
-It imports ``grader`` first (see its ``__init__``), collects no garbage while it imports, and ends
-with a sentence where a file can't be written. Nothing else differs.
+It imports ``hood`` first, which keeps a slow module out (see its ``__init__``), collects no garbage
+while it imports, and ends with a sentence where a file can't be written. Nothing else differs.
 """
 
 import sys

@@ -121,19 +121,3 @@ def _once(records: list[logging.LogRecord]) -> list[logging.LogRecord]:
 
 def _saying(record: logging.LogRecord, text: str) -> logging.LogRecord:
     return logging.makeLogRecord({**record.__dict__, "msg": text, "args": ()})
-
-
-def watch_commands() -> None:
-    """Gather what nbgrader's commands log from here on in this process."""
-    from nbgrader.apps.baseapp import NbGrader
-
-    original = NbGrader.start
-    if getattr(original, "gathers", False):
-        return
-
-    def start(app: NbGrader) -> None:
-        gather_log(app)
-        original(app)
-
-    start.gathers = True  # type: ignore[attr-defined]
-    NbGrader.start = start

@@ -1,30 +1,9 @@
-"""Let nbgrader find files below a folder whose name is a pattern to it, such as ``ML [2026]``."""
+"""Find files below a folder whose name is a pattern to ``glob``, such as ``ML [2026]``."""
 
 from __future__ import annotations
 
 import glob
-import importlib
 import os
-from types import SimpleNamespace
-
-# nbgrader's modules that look for files.
-SEARCHING = (
-    "apps.api",
-    "converters.base",
-    "exchange.default.collect",
-    "exchange.default.exchange",
-    "exchange.default.fetch_feedback",
-    "exchange.default.list",
-    "exchange.default.release_feedback",
-    "utils",
-)
-
-
-def find_literal_paths() -> None:
-    """Replace ``glob`` in nbgrader's modules of this process. Calling it again changes nothing."""
-    for name in SEARCHING:
-        module = importlib.import_module(f"nbgrader.{name}")
-        module.glob = SimpleNamespace(glob=found)  # type: ignore[attr-defined]
 
 
 def found(pattern: str) -> list[str]:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
+from typing import Any
+
+from nbformat.notebooknode import NotebookNode
 
 from hood.grader.submission.names import printable
+from hood.metadata import KEY
 
 FEW = 5  # names of a learner's that one note has
 
@@ -65,3 +69,10 @@ def some(names: Sequence[str]) -> str:
 def quoted(text: str) -> str:
     """Return a learner's word in backquotes: odd characters replaced, at most 60 characters."""
     return f"`{printable(text)[:60]}`"
+
+
+def record(where: NotebookNode, **facts: Any) -> None:
+    """Write facts about the run into a notebook's metadata, or a cell's ``problem``."""
+    if "notes" in facts:
+        facts["notes"] = [asdict(note) for note in facts["notes"]]
+    where.metadata.setdefault(KEY, NotebookNode()).update(facts)

@@ -36,10 +36,9 @@ from nbgrader.preprocessors import (
 from nbgrader.utils import is_grade, is_solution
 from traitlets.config import Config
 
-from hood.grader.run_record import record
 from hood.grader.submission.additions import additions, names_in
 from hood.grader.submission.notebook import SubmittedCell, Unreadable, read_submission
-from hood.grader.submission.notes import Note, NoteKind, quoted, some, unreadable
+from hood.grader.submission.notes import Note, NoteKind, quoted, record, some, unreadable
 from hood.grader.submission.released import Ours, Texts, is_owned, texts_of
 from hood.learner.cell_matching import added, in_words, normal
 from hood.metadata import KEY, MAY_RAISE

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Protocol
 
 import nbformat
 from nbformat.notebooknode import NotebookNode
@@ -19,7 +20,6 @@ from nbgrader.utils import compute_checksum, is_grade, is_locked, is_solution, i
 
 from hood import UserError
 from hood.atomic_files import write_whole
-from hood.grader.course import Course
 from hood.grader.submission.notebook import SubmittedCell
 from hood.learner.cell_matching import most_alike, normal
 from hood.metadata import KEY
@@ -31,6 +31,20 @@ MOST_GRADED = 20  # graded notebooks that are read where nothing was remembered
 BROKEN = (ValueError, KeyError, TypeError, AttributeError, nbformat.ValidationError)
 
 Texts = Mapping[str, Sequence[str]]  # by a cell's ``grade_id``; all others by OTHERS
+
+
+class Folders(Protocol):
+    """What is needed here of a :class:`hood.grader.course.Course`."""
+
+    @property
+    def root(self) -> Path:
+        """The course's folder."""
+
+    def folder(self, step: str, student: str, lab: str) -> Path:
+        """Return the folder of a student and lab."""
+
+    def students(self, step: str, lab: str) -> list[str]:
+        """Return who has a folder of the lab."""
 
 
 def is_owned(cell: NotebookNode) -> bool:
@@ -50,7 +64,7 @@ def texts_of(released: NotebookNode) -> dict[str, list[str]]:
     return found
 
 
-def earlier_texts(course: Course, lab: str) -> dict[str, Texts]:
+def earlier_texts(course: Folders, lab: str) -> dict[str, Texts]:
     """Return what is remembered of a lab, by notebook; the newest text of each cell comes last.
 
     Where nothing is, graded notebooks tell what the lab's own cells were when they were graded.
@@ -73,7 +87,7 @@ def earlier_texts(course: Course, lab: str) -> dict[str, Texts]:
         ) from None
 
 
-def remember(course: Course, lab: str, released: Mapping[str, Texts]) -> None:
+def remember(course: Folders, lab: str, released: Mapping[str, Texts]) -> None:
     """Add a release's texts, by notebook, to those that are remembered of a lab."""
     kept = {
         notebook: {name: [*texts] for name, texts in cells.items()}
@@ -88,7 +102,7 @@ def remember(course: Course, lab: str, released: Mapping[str, Texts]) -> None:
     write_whole(_file(course, lab), data)
 
 
-def remember_release(course: Course, lab: str) -> None:
+def remember_release(course: Folders, lab: str) -> None:
     """Remember the texts of a lab as it stands in ``release/``."""
     found: dict[str, Texts] = {}
     for path in sorted(course.folder("release", ".", lab).glob("*.ipynb")):
@@ -100,11 +114,11 @@ def remember_release(course: Course, lab: str) -> None:
     remember(course, lab, found)
 
 
-def _file(course: Course, lab: str) -> Path:
+def _file(course: Folders, lab: str) -> Path:
     return course.root / FOLDER / f"{lab}.json"
 
 
-def _from_graded(course: Course, lab: str) -> dict[str, Texts]:
+def _from_graded(course: Folders, lab: str) -> dict[str, Texts]:
     found: dict[str, dict[str, list[str]]] = {}
     for student in course.students("autograded", lab)[:MOST_GRADED]:
         for path in sorted(course.folder("autograded", student, lab).glob("*.ipynb")):

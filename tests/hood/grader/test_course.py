@@ -10,7 +10,8 @@ import pytest
 from nbgrader import api
 from nbgrader.dbutil import _temp_alembic_ini
 
-from hood.grader.course import find_version_here, nbgrader_config, open_course
+from hood.grader.course import nbgrader_config, open_course
+from hood.grader.nbgrader.patches import find_version_here
 from hood.phase_paths import ROOT
 
 

@@ -6,8 +6,7 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from hood.classroom.feedback.page import About, render
-from hood.grader.run_record import record
-from hood.grader.submission.notes import Note, NoteKind, unreadable
+from hood.grader.submission.notes import Note, NoteKind, record, unreadable
 from hood.metadata import KEY
 from hood.verdict import Cause, Example, PartResult, Status, Verdict
 from tests.attacks.browser import dangers

@@ -14,8 +14,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_raw_cell
 from hood.classroom.marking import answer_reader as module
 from hood.classroom.marking.answer_reader import EMPTY, MAX_TEXT, UNREADABLE, Reader, stamp
 from hood.grader.batch.grading import _is_unanswered
-from hood.grader.run_record import record
-from hood.grader.submission.notes import Note, NoteKind
+from hood.grader.submission.notes import Note, NoteKind, record
 from hood.grader.submission.rebuild import answer_cells
 from hood.metadata import KEY
 from hood.phase_paths import ROOT

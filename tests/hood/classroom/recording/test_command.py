@@ -296,7 +296,7 @@ def test_a_number_of_workers_that_is_none_is_refused(workers):
 SCRIPT = """
 import argparse, sys
 from pathlib import Path
-from hood.grader.batch import command
+from hood.classroom.recording import command
 parser = argparse.ArgumentParser()
 command.add_arguments(parser)
 sys.exit(command.run(parser.parse_args(sys.argv[2:]), root=Path(sys.argv[1])))

@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from hood import UserError
-from hood.grader import check
+from hood.grader.batch import check
 from hood.grader.outline import read_outline
 from tests.hood.tiny import LAB, cell, released, solved, source_notebook, write
 
