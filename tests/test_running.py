@@ -5,11 +5,12 @@ import shutil
 import subprocess
 import sys
 from fnmatch import fnmatch
+from types import SimpleNamespace
 
 import pytest
 
 from hood.phase_paths import ROOT
-from tests.conftest import ByGroup, nearness
+from tests.conftest import ByGroup, drawn_labs, nearness
 
 
 def test_pytest_passes_over_no_folder_of_tests(pytestconfig):
@@ -134,3 +135,13 @@ def test_check_says_what_it_had_no_time_for(tmp_path, workers):
 
     assert "1 tests were not begun" in ran("check")
     assert "1 passed" in ran("test")
+
+
+def test_labs_are_asked_whose_text_checks_or_bank_have_changed(monkeypatch):
+    config = SimpleNamespace(option=SimpleNamespace(width="test", seed="a seed"))
+    for lab in ("02_autograd", "05_custom_op", "09_profiling"):
+        for path in (f"phases/{lab}/lab.py", f"tests/phases/answers/{lab[:2]}/x.toml"):
+            monkeypatch.setattr("tests.conftest.changed", lambda root, path=path: [path])
+            assert lab in drawn_labs(config)
+    monkeypatch.setattr("tests.conftest.changed", lambda root: ["README.md"])
+    assert len(drawn_labs(config)) == 3

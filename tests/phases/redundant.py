@@ -40,7 +40,7 @@ from tests.phases.bank import BANKS, Answer, Bank
 from tests.phases.rules import introduction, no_rules, questions, quoted_beside, quoted_sentences
 
 # This share of a right answer's operations and constructs, in no other one, is a form of its own.
-OWN_FORM = 1 / 8
+OWN_FORM = 1 / 6
 # On which seed the banks are kept to what shows something.
 SEED = "bank-0"
 
