@@ -550,7 +550,12 @@ def test_what_others_take_of_the_processor_is_not_a_sandboxes_time() -> None:
 
 
 def test_a_sandbox_of_many_threads_has_no_larger_share() -> None:
-    threads = "import os\nfor _ in range(20): os.fork() or exec('while True: pass')\nos.wait()"
+    threads = (
+        "import subprocess\n"
+        "spin = ['sh', '-c', 'while :; do :; done']\n"
+        "others = [subprocess.Popen(spin) for _ in range(20)]\n"
+        "others[0].wait()"
+    )
     with Inmate() as inmate:
         inmate.begin(threads)
 
