@@ -550,7 +550,12 @@ def test_what_others_take_of_the_processor_is_not_a_sandboxes_time() -> None:
 
 
 def test_a_sandbox_of_many_threads_has_no_larger_share() -> None:
-    threads = "import os\nfor _ in range(20): os.fork() or exec('while True: pass')\nos.wait()"
+    threads = (
+        "import subprocess\n"
+        "spin = ['sh', '-c', 'while :; do :; done']\n"
+        "others = [subprocess.Popen(spin) for _ in range(20)]\n"
+        "others[0].wait()"
+    )
     with Inmate() as inmate:
         inmate.begin(threads)
 
@@ -567,12 +572,14 @@ def test_a_sandbox_of_many_threads_has_no_larger_share() -> None:
 
 def test_a_sandbox_of_many_threads_waits_for_itself() -> None:
     """Else a fork bomb's limit would end by the clock, and the machine would have the blame."""
-    threads = (  # those that spin would keep the others from starting
-        "import os\n"
+    # those that spin would keep the others from starting; a small program is quickly measured
+    threads = (
+        "import os, subprocess\n"
         "begin, release = os.pipe()\n"
-        "for _ in range(30): os.fork() or (os.read(begin, 1), exec('while True: pass'))\n"
-        "os.write(release, bytes(30))\n"
-        "os.wait()"
+        "spin = ['sh', '-c', 'read go; while :; do :; done']\n"
+        "others = [subprocess.Popen(spin, stdin=begin) for _ in range(30)]\n"
+        "os.write(release, b'\\n' * 30)\n"
+        "others[0].wait()"
     )
     with Inmate() as inmate, busy_machine():
         inmate.begin(threads)
