@@ -84,7 +84,7 @@ c.GenerateAssignment.preprocessors = [
     "nbgrader.preprocessors.ClearMarkScheme",
     "nbgrader.preprocessors.ComputeChecksums",
     "nbgrader.preprocessors.CheckCellMetadata",
-    "hood.authoring.release_step.Release",
+    "hood.authoring.notebooks.release_step.Release",
 ]
 
 # The batch grades, for `nbgrader autograde` and formgrader's button, too. It rebuilds a submission,

@@ -1,6 +1,6 @@
 """The verdict: what a check found in one learner's code, as data.
 
-:mod:`hood.judge.judge` makes verdicts. The report in the notebook, the feedback page, the
+:mod:`hood.judge.verdicts.judge` makes verdicts. The report in the notebook, the feedback page, the
 terminal and the class report read them. Between processes and in files a verdict is JSON under
 :data:`VERDICT_MIME`. Programs decide by :class:`Status` and :class:`Cause`; the sentences are for
 people and are never parsed. This module imports nothing that is slow to load.

@@ -45,7 +45,7 @@ def test_check_begins_with_what_is_nearest_to_a_change(path, nearest):
     tests = [
         "tests/hood/grader/test_course.py::test_a",
         "tests/hood/classroom/recording/test_command.py::test_a",
-        "tests/hood/judge/test_judge.py::test_a",
+        "tests/hood/judge/verdicts/test_judge.py::test_a",
         "tests/utils/notebook/test_style.py::test_a",
         "tests/phases/test_checks.py::t[01_tensors: byte_offset]",
         "tests/phases/test_checks.py::t[07_training: x]",

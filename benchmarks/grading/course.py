@@ -10,9 +10,9 @@ from pathlib import Path
 
 import nbformat
 
-from hood.authoring.notebook import to_notebook
+from hood.authoring.notebooks.notebook import to_notebook
+from hood.authoring.notebooks.text import parse
 from hood.authoring.proof.sample_class import load_lab, make_class
-from hood.authoring.text import parse
 from hood.grader.course import enter_lab
 from hood.phase_paths import ROOT
 

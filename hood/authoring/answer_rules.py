@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from hood.authoring.lint import headings
+from hood.authoring.notebooks.text import Problem, Text, TextCell, at
 from hood.authoring.quotes import introduction, questions
-from hood.authoring.text import Problem, Text, TextCell, at
 from hood.judge.checks.answers import AnswersFile, WrongAnswers
 from hood.judge.checks.answers_form import Place, line_of
 from hood.judge.checks.exercise import Check

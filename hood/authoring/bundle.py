@@ -31,8 +31,8 @@ from jinja2 import Environment, FileSystemLoader
 from hood import UserError
 from hood.addresses import lesson_url
 from hood.atomic_files import write_whole
-from hood.authoring.release import holds_work
-from hood.authoring.text import Problem, refuse_if_any
+from hood.authoring.notebooks.release import holds_work
+from hood.authoring.notebooks.text import Problem, refuse_if_any
 from hood.classroom.lesson_links import settled_file
 from hood.classroom.rules.for_learners import rules_for_learners
 from hood.classroom.rules.reading import FILE, read_course_file

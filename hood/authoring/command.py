@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from hood import UserError
-from hood.authoring.text import Problem, Refused
+from hood.authoring.notebooks.text import Problem, Refused
 from hood.phase_paths import choose
 
 

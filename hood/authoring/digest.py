@@ -10,7 +10,7 @@ from pathlib import Path
 
 from nbformat import NotebookNode
 
-from hood.authoring.text import Text
+from hood.authoring.notebooks.text import Text
 from hood.course import course
 from hood.manifest import (
     ABSENT,

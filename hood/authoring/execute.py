@@ -15,8 +15,8 @@ from nbformat import NotebookNode
 
 from hood.audience import BUILD
 from hood.authoring.lint import silent_images
-from hood.authoring.notebook import LANGUAGE
-from hood.authoring.text import Problem, Refused, Text, TextCell, at
+from hood.authoring.notebooks.notebook import LANGUAGE
+from hood.authoring.notebooks.text import Problem, Refused, Text, TextCell, at
 from hood.grader.course_sandbox import of_course
 from hood.grader.execution.graded_cell import plain
 from hood.metadata import MAY_RAISE

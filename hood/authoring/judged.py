@@ -17,9 +17,9 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from hood.authoring.lint import check_lines
-from hood.authoring.notebook import read, stamp
+from hood.authoring.notebooks.notebook import read, stamp
+from hood.authoring.notebooks.text import Problem, Text, at
 from hood.authoring.proof.selftest import Fault, LabCode, prove, stops
-from hood.authoring.text import Problem, Text, at
 from hood.judge.catalogue import load_checks, place_of
 from hood.judge.checks.answers_form import line_of
 from hood.judge.checks.exercise import Check

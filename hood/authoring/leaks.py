@@ -13,8 +13,8 @@ import ast
 import re
 from collections.abc import Iterator
 
-from hood.authoring.regions import REGIONS, outside, parse_block, regions_of
-from hood.authoring.text import Problem, Text, TextCell, at
+from hood.authoring.notebooks.regions import REGIONS, outside, parse_block, regions_of
+from hood.authoring.notebooks.text import Problem, Text, TextCell, at
 
 # So many calls, operators, subscripts and so on reveal something; `return x` occurs everywhere. In
 # the stub's own cell, fewer do.

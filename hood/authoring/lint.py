@@ -14,8 +14,8 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from hood.authoring import leaks
-from hood.authoring.notebook import nbgrader_metadata
-from hood.authoring.regions import (
+from hood.authoring.notebooks.notebook import nbgrader_metadata
+from hood.authoring.notebooks.regions import (
     BEGIN_HIDDEN,
     BEGIN_SCHEME,
     BEGIN_SOLUTION,
@@ -26,7 +26,7 @@ from hood.authoring.regions import (
     regions,
     regions_of,
 )
-from hood.authoring.text import HIDE_INPUT, ROLES, Problem, Text, TextCell, at
+from hood.authoring.notebooks.text import HIDE_INPUT, ROLES, Problem, Text, TextCell, at
 from hood.grader.course_sandbox import of_course
 from hood.grader.sandbox.limits import OF_LIMITS, OF_TIME, Expected, setting_faults
 from hood.metadata import KEY

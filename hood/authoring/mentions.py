@@ -9,8 +9,8 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from hood.authoring.notebooks.text import Problem, Text, at, parse
 from hood.authoring.stated import EXERCISES, numbers, sections
-from hood.authoring.text import Problem, Text, at, parse
 from hood.course import course
 from hood.phase_paths import PhasePaths, anchor, pages
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from hood.authoring.text import Text
+from hood.authoring.notebooks.text import Text
 
 HINTS = re.compile(r"<details>.*?</details>", re.DOTALL)
 CODE = re.compile(r"```.*?```|\$\$.*?\$\$", re.DOTALL)

@@ -16,10 +16,10 @@ from nbformat import NotebookNode
 
 from hood.authoring.digest import other_versions
 from hood.authoring.execute import output_problems
-from hood.authoring.notebook import read, stamp, to_notebook
-from hood.authoring.release import generate
+from hood.authoring.notebooks.notebook import read, stamp, to_notebook
+from hood.authoring.notebooks.release import generate
+from hood.authoring.notebooks.text import Problem, Refused, Text
 from hood.authoring.steps import page_digest, read_texts, same_cells, text_problems
-from hood.authoring.text import Problem, Refused, Text
 from hood.metadata import CELLS, EXECUTED, JUDGED, KEY, OUTPUTS, VERSIONS
 from hood.notebook_file import to_bytes
 from hood.phase_paths import PhasePaths

@@ -15,8 +15,8 @@ from collections.abc import Collection, Iterator
 from copy import deepcopy
 
 from hood.authoring.leaks import SHOWN, WORK, released_lines
-from hood.authoring.regions import parse_block, regions_of
-from hood.authoring.text import Problem, Text, TextCell, at
+from hood.authoring.notebooks.regions import parse_block, regions_of
+from hood.authoring.notebooks.text import Problem, Text, TextCell, at
 
 # The share of a solution's work that may stand in one cell. CONTRIBUTING.md has what was measured.
 MOST = 0.5

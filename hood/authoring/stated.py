@@ -20,8 +20,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from hood.authoring.folds import ASKS
-from hood.authoring.text import HIDE_INPUT, Problem, Text, TextCell, at
+from hood.authoring.notebooks.folds import ASKS
+from hood.authoring.notebooks.text import HIDE_INPUT, Problem, Text, TextCell, at
 from hood.course import FILE, Phase, course, course_folder
 from hood.lab_words import FURTHER
 

@@ -18,14 +18,23 @@ from nbformat import NotebookNode
 from hood.atomic_files import write_whole
 from hood.authoring.digest import lesson_digest, other_versions, outputs_digest
 from hood.authoring.execute import output_problems, run_page
-from hood.authoring.folds import add_buttons, fold_answers, without_blank
 from hood.authoring.lint import check_problems, lab_problems, page_problems
 from hood.authoring.mentions import mention_problems
-from hood.authoring.notebook import fingerprints, read, stamp, to_cells, to_notebook
-from hood.authoring.release import generate, holds_work
+from hood.authoring.notebooks.folds import add_buttons, fold_answers, without_blank
+from hood.authoring.notebooks.notebook import fingerprints, read, stamp, to_cells, to_notebook
+from hood.authoring.notebooks.release import generate, holds_work
+from hood.authoring.notebooks.text import (
+    Problem,
+    Refused,
+    Text,
+    TextCell,
+    assemble,
+    at,
+    parse,
+    refuse_if_any,
+)
 from hood.authoring.spelled_out import spelled_out
 from hood.authoring.stated import lesson_problems, stated_problems, table_problems
-from hood.authoring.text import Problem, Refused, Text, TextCell, assemble, at, parse, refuse_if_any
 from hood.manifest import versions
 from hood.metadata import CELLS, EXECUTED, JUDGED, KEY, OUTPUTS, VERSIONS
 from hood.notebook_file import to_bytes

@@ -92,8 +92,8 @@ def _rubrics(phase: PhasePaths, name: str) -> dict[str, Rubric]:
 def sources(lab: str, role: str) -> dict[str, str]:
     """Return the sources of those cells of a lab's text that have a role, by their exercises.
 
-    Jupytext reads all of a text (:mod:`hood.authoring.text`), and to import it costs more than all
-    the rest of a verdict: it brings a Jupyter server.
+    Jupytext reads all of a text (:mod:`hood.authoring.notebooks.text`), and to import it costs more
+    than all the rest of a verdict: it brings a Jupyter server.
 
     Args:
         lab: the text, in the percent format; words are commented out with "# ".

@@ -49,8 +49,8 @@ def judged(check: Check, thing: Any) -> Verdict:
     Raises KeyboardInterrupt when somebody stopped it before all points were known.
     """
     from hood.judge.examples.example import exemplify, fresh_seed
-    from hood.judge.judge import judge
     from hood.judge.source.learner_source import ANY_LINE, LearnerSource
+    from hood.judge.verdicts.judge import judge
     from hood.judge.watched import Alarm, WatchedConnection
 
     seed = os.environ.get(SEED_VARIABLE) or secrets.token_hex(8)

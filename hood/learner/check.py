@@ -22,7 +22,7 @@ from hood.learner import one_line, service
 from hood.learner.contents import ROOT
 from hood.phase_paths import copy_of
 
-JUDGE = "hood.judge.judge"  # a class's copy of the course is without it
+JUDGE = "hood.judge.verdicts.judge"  # a class's copy of the course is without it
 VERIFY = "verify("  # what the instructor's copy of a graded cell calls itself
 UNSOLVED = "This copy of the course does not have the solutions."
 ABSENT = (

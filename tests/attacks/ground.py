@@ -32,8 +32,8 @@ from nbgrader.preprocessors import (
 from nbgrader.utils import determine_grade, is_grade
 from traitlets.config import Config
 
-from hood.authoring.notebook import to_notebook
-from hood.authoring.text import parse
+from hood.authoring.notebooks.notebook import to_notebook
+from hood.authoring.notebooks.text import parse
 from hood.classroom.feedback.exporter import FeedbackExporter
 from hood.classroom.feedback.feedback import CleanFeedback
 from hood.classroom.feedback.page import ABOUT, About

@@ -89,7 +89,7 @@ def defines_verify(work: Work) -> None:
         builtins.verify = verify
         fake = types.ModuleType("hood.judge.verify")
         fake.verify = verify
-        sys.modules["hood.judge.verify"] = sys.modules["hood.judge.judge"] = fake
+        sys.modules["hood.judge.verify"] = sys.modules["hood.judge.verdicts.judge"] = fake
         """
     )
 

@@ -187,7 +187,7 @@ def imports_the_grader(work: Work) -> None:
                 print(found.name, inspect.getsource(importlib.import_module(found.name))[:20000])
             except Exception as error:
                 print(found.name, error)
-        for name in ("hood.judge.catalogue", "hood.judge.judge", "checks_98_attacked",
+        for name in ("hood.judge.catalogue", "hood.judge.verdicts.judge", "checks_98_attacked",
                      "phases"):
             try:
                 print(importlib.import_module(name))

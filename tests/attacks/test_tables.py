@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from hood.judge.answer_key import AnswerKey
 from hood.judge.catalogue import load_checks
 from hood.judge.connection import codec
 from hood.judge.connection.rpc_client import InProcess
 from hood.judge.connection.settings import usual_settings
-from hood.judge.difference import differs
-from hood.judge.judge import ask
+from hood.judge.verdicts.answer_key import AnswerKey
+from hood.judge.verdicts.difference import differs
+from hood.judge.verdicts.judge import ask
 from hood.phase_paths import phases
 from tests.phases.dear import TRAINS
 

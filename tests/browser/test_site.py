@@ -14,7 +14,7 @@ import pytest
 from playwright.sync_api import BrowserContext, Locator, Page, expect
 
 from hood import audience
-from hood.authoring.notebook import read
+from hood.authoring.notebooks.notebook import read
 from hood.authoring.site.frames import keep, rests_on
 from hood.authoring.steps import read_texts
 from hood.phase_paths import ROOT, phases, slug

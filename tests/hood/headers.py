@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from nbformat.notebooknode import NotebookNode
 
-from hood.authoring.notebook import to_notebook
-from hood.authoring.text import parse
+from hood.authoring.notebooks.notebook import to_notebook
+from hood.authoring.notebooks.text import parse
 from hood.grader.sandbox.compiled_headers import prepared_headers
 from hood.phase_paths import ROOT
 

@@ -95,7 +95,7 @@ def test_no_colour_comment_or_docstring_makes_a_grade_another_one(copy):
 
 def test_a_changed_line_of_what_judges_makes_all_grades_others(copy):
     before = copy.grades()
-    for name in ("hood/judge/judge.py", "hood/grader/inside/kernel.py", "hood/verdict.py"):
+    for name in ("hood/judge/verdicts/judge.py", "hood/grader/inside/kernel.py", "hood/verdict.py"):
         path = copy.root / name
         copy.write(name, f"{path.read_text(encoding='utf-8')}\nCHANGED = 1\n")
         now = copy.grades()
@@ -204,7 +204,7 @@ def test_nothing_that_grading_loads_is_left_out():
     )
     graded, loaded = json.loads(done.stdout)
     ours = {name for name in graded if name.partition(".")[0] == "hood"}
-    assert "hood.judge.judge" in ours
+    assert "hood.judge.verdicts.judge" in ours
     assert ours - grader_modules().keys() == set()
     ours = Modules(dict.fromkeys(("hood", *course(ROOT).packages), ROOT))
     grader = {*grader_modules().values()}

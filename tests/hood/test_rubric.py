@@ -2,7 +2,7 @@
 
 import pytest
 
-from hood.authoring.text import parse
+from hood.authoring.notebooks.text import parse
 from hood.phase_paths import phases
 from hood.rubric import Rubric, read_rubric
 

@@ -14,8 +14,8 @@ import nbformat
 from nbformat.notebooknode import NotebookNode
 from nbgrader.preprocessors import ClearHiddenTests, ClearMarkScheme, ComputeChecksums
 
-from hood.authoring.notebook import to_notebook
-from hood.authoring.text import parse
+from hood.authoring.notebooks.notebook import to_notebook
+from hood.authoring.notebooks.text import parse
 from hood.grader.course import Course, nbgrader_config
 from hood.grader.execution.graded_cell import read_verdicts
 from hood.grader.submission.rebuild import as_recorded

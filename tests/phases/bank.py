@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 from hood.authoring.proof.selftest import LabCode
-from hood.judge.answer_key import answer_key
 from hood.judge.catalogue import load_checks
 from hood.judge.checks.answers import with_edits
 from hood.judge.checks.answers_form import form_faults
@@ -27,8 +26,9 @@ from hood.judge.checks.exercise import Check
 from hood.judge.connection.rpc_client import InProcess
 from hood.judge.connection.settings import usual_settings
 from hood.judge.examples.example import exemplify
-from hood.judge.judge import Verdict, first_failure, judge
 from hood.judge.source.learner_source import LearnerSource
+from hood.judge.verdicts.answer_key import answer_key
+from hood.judge.verdicts.judge import Verdict, first_failure, judge
 from hood.judge.verify import EXAMPLE_SECONDS
 from hood.judge.watched import Alarm, WatchedConnection
 from hood.phase_paths import PhasePaths, phases

@@ -27,12 +27,12 @@ from dataclasses import dataclass
 from itertools import chain
 
 from hood.authoring.proof.selftest import add_selection, selection
-from hood.judge.answer_key import AnswerKey, answer_key
 from hood.judge.checks.exercise import Case
 from hood.judge.connection.settings import usual_settings
-from hood.judge.difference import differs
-from hood.judge.judge import ask, assess
 from hood.judge.source.learner_source import LearnerSource
+from hood.judge.verdicts.answer_key import AnswerKey, answer_key
+from hood.judge.verdicts.difference import differs
+from hood.judge.verdicts.judge import ask, assess
 from hood.judge.watched import WatchedConnection
 from hood.phase_paths import ROOT
 from hood.verdict import Cause

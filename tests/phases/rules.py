@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from hood.authoring import quotes as texts
-from hood.authoring.text import Text, parse
+from hood.authoring.notebooks.text import Text, parse
 from hood.phase_paths import PhasePaths
 from tests.phases.bank import BANKS, quotations, read
 

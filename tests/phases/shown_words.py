@@ -14,10 +14,10 @@ from typing import Any
 from hood.judge.checks.exercise import Check
 from hood.judge.connection.rpc_client import InProcess
 from hood.judge.connection.settings import usual_settings
-from hood.judge.difference import difference, in_case
 from hood.judge.examples import example as examples
 from hood.judge.examples.in_words import behaves_like, told
-from hood.judge.outcome import play
+from hood.judge.verdicts.difference import difference, in_case
+from hood.judge.verdicts.outcome import play
 from hood.verdict import Example, Verdict
 
 

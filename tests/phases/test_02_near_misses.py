@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from hood.judge.catalogue import find_check
-from hood.judge.judge import judge
+from hood.judge.verdicts.judge import judge
 
 ONCE = torch.autograd.function.once_differentiable
 

@@ -4,10 +4,10 @@ import pytest
 import torch
 from torch import nn
 
-from hood.judge.answer_key import answer_key
 from hood.judge.catalogue import find_check
 from hood.judge.checks.answers import edited
-from hood.judge.judge import judge
+from hood.judge.verdicts.answer_key import answer_key
+from hood.judge.verdicts.judge import judge
 from utils.instruments import records
 
 

@@ -10,10 +10,10 @@ import torch
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from hood.judge.answer_key import answer_key
 from hood.judge.catalogue import find_check
-from hood.judge.judge import judge
 from hood.judge.source.learner_source import LearnerSource
+from hood.judge.verdicts.answer_key import answer_key
+from hood.judge.verdicts.judge import judge
 from utils.instruments import records
 from utils.minigpt import MiniGPT, MiniGPTConfig, load_minigpt, load_weights, numpy_forward
 

@@ -8,11 +8,11 @@ import collections
 
 import pytest
 
-from hood.judge.answer_key import AnswerKey
 from hood.judge.catalogue import load_checks
 from hood.judge.connection.drivers import WHOLE, Declared
-from hood.judge.judge import claims_of
-from hood.judge.subject import Subject
+from hood.judge.verdicts.answer_key import AnswerKey
+from hood.judge.verdicts.judge import claims_of
+from hood.judge.verdicts.subject import Subject
 from hood.phase_paths import phases
 
 PHASES = [phase for phase in phases() if load_checks(phase.folder)]

@@ -9,8 +9,8 @@ import jupytext
 import nbformat
 import pytest
 
-from hood.authoring.folds import OPEN, fold_answers
-from hood.authoring.notebook import read
+from hood.authoring.notebooks.folds import OPEN, fold_answers
+from hood.authoring.notebooks.notebook import read
 from hood.phase_paths import phases
 from utils import views
 

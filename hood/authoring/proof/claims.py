@@ -25,10 +25,10 @@ from rich.table import Table
 from hood import UserError
 from hood.atomic_files import write_whole
 from hood.authoring.proof.selftest import add_selection, selection
-from hood.judge.answer_key import AnswerKey
 from hood.judge.checks.exercise import Check
 from hood.judge.connection.drivers import INPUTS_KEPT
 from hood.judge.connection.settings import usual_settings
+from hood.judge.verdicts.answer_key import AnswerKey
 
 PAGE = "SECURITY.md"
 COMMAND = "python -m hood claims --write"

@@ -27,17 +27,17 @@ from rich.markup import escape
 from rich.table import Table
 
 from hood import UserError
+from hood.authoring.notebooks.regions import regions_of
+from hood.authoring.notebooks.text import parse
 from hood.authoring.proof.mutate import Mutant, mutants
 from hood.authoring.proof.selftest import LabCode, add_selection, drawn, selection
-from hood.authoring.regions import regions_of
-from hood.authoring.text import parse
 from hood.grader.course_sandbox import of_course
-from hood.judge.answer_key import answer_key
 from hood.judge.checks.answers import Equivalent
 from hood.judge.checks.exercise import Check
 from hood.judge.connection.rpc_client import InProcess, OutOfTime
 from hood.judge.connection.settings import usual_settings
-from hood.judge.judge import first_failure
+from hood.judge.verdicts.answer_key import answer_key
+from hood.judge.verdicts.judge import first_failure
 
 # CPU seconds that a mutant gets for the lab's cells, or for the cases of one seed, in addition to
 # ten times what the unchanged code takes.

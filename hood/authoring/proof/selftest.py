@@ -25,15 +25,15 @@ from rich.console import Console
 from rich.table import Table
 
 from hood import UserError
+from hood.authoring.notebooks.text import parse
 from hood.authoring.proof.visible_cells import refusal, visible_cells, with_inner_classes
-from hood.authoring.text import parse
-from hood.judge.answer_key import AnswerKey, answer_key
 from hood.judge.catalogue import load_checks
 from hood.judge.checks.answers import Candidate
 from hood.judge.checks.exercise import Check
-from hood.judge.difference import difference
-from hood.judge.judge import judge
 from hood.judge.source.learner_source import LearnerSource
+from hood.judge.verdicts.answer_key import AnswerKey, answer_key
+from hood.judge.verdicts.difference import difference
+from hood.judge.verdicts.judge import judge
 from hood.phase_paths import PhasePaths, choose
 from hood.verdict import Cause, Status, Verdict
 

@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from hood.authoring.regions import BEGIN_HIDDEN
+from hood.authoring.notebooks.regions import BEGIN_HIDDEN
 from hood.grader.course_sandbox import of_course
 
 # Functions that never report a mistake to a program are skipped, as the verdict in the notebook.

@@ -19,7 +19,7 @@ from sphinx.application import Sphinx
 from hood import UserError
 from hood.addresses import INDEX, LESSONS, repository_url
 from hood.atomic_files import write_whole
-from hood.authoring.notebook import stamp
+from hood.authoring.notebooks.notebook import stamp
 from hood.authoring.site.frames import VIEWS as VIEWS_FILE
 from hood.authoring.site.frames import frames_of
 from hood.authoring.site.markdown import VIEWS, page_markdown

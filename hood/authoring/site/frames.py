@@ -22,9 +22,9 @@ from rich.progress import track
 from hood.audience import FRAMES
 from hood.authoring.digest import lesson_digest
 from hood.authoring.execute import run_page
-from hood.authoring.notebook import to_notebook
+from hood.authoring.notebooks.notebook import to_notebook
+from hood.authoring.notebooks.text import Refused, Text
 from hood.authoring.steps import read_texts
-from hood.authoring.text import Refused, Text
 from hood.manifest import versions
 from hood.metadata import FRAMES_MIME as MIME
 from hood.phase_paths import PhasePaths

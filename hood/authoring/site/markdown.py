@@ -1,8 +1,8 @@
 """A notebook as MyST Markdown: its words as they are, code cells with their outputs, and folds.
 
-What answers a prediction is folded in the notebook already (`hood.authoring.folds`), its outputs
-and its words apart; here both are one fold. A drill answers without a kernel: a script judges, and
-without the script its answers can be unfolded. Cells that need a kernel are left out.
+What answers a prediction is folded in the notebook already (`hood.authoring.notebooks.folds`), its
+outputs and its words apart; here both are one fold. A drill answers without a kernel: a script
+judges, and without the script its answers can be unfolded. Cells that need a kernel are left out.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from nbformat import NotebookNode
 
 from hood.addresses import link, uri
 from hood.atomic_files import write_whole
-from hood.authoring.folds import OPEN, without_blank, without_button
+from hood.authoring.notebooks.folds import OPEN, without_blank, without_button
+from hood.authoring.notebooks.text import HIDE_INPUT, NEEDS_KERNEL
 from hood.authoring.site.frames import Views, digest
 from hood.authoring.site.pages import Page
-from hood.authoring.text import HIDE_INPUT, NEEDS_KERNEL
 from hood.grader.execution.graded_cell import plain
 
 IMAGES, VIEWS = "_images", "_views"

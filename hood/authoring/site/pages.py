@@ -12,7 +12,7 @@ from nbformat.v4 import new_markdown_cell
 
 from hood import UserError
 from hood.addresses import LABS, docname_of
-from hood.authoring.notebook import read, stamp
+from hood.authoring.notebooks.notebook import read, stamp
 from hood.phase_paths import START, PhasePaths, phases
 
 # Pages of the site alone, in phases/.

@@ -16,15 +16,15 @@ from hood import UserError
 from hood.grader.course_sandbox import of_course
 from hood.grader.execution.graded_cell import made_output
 from hood.grader.sandbox import SandboxedKernel
-from hood.judge.answer_key import answer_key
 from hood.judge.catalogue import find_check
 from hood.judge.checks.exercise import Check
 from hood.judge.connection.rpc_client import Connection, ConnectionLost, OverSocket
 from hood.judge.examples.example import can_be_shown, find_examples, fresh_seed
-from hood.judge.judge import ask, assess, claims_of
-from hood.judge.outcome import OUT_OF_MEMORY
 from hood.judge.report import VerdictReport
 from hood.judge.source.learner_source import LearnerSource
+from hood.judge.verdicts.answer_key import answer_key
+from hood.judge.verdicts.judge import ask, assess, claims_of
+from hood.judge.verdicts.outcome import OUT_OF_MEMORY
 from hood.phase_paths import PhasePaths
 from hood.verdict import Cause, PartResult, Verdict
 

@@ -10,8 +10,8 @@ from typing import Any
 from hood.judge.checks.exercise import Check
 from hood.judge.connection.rpc_client import Connection, ConnectionLost
 from hood.judge.examples.literal import Unprintable, literal
-from hood.judge.subject import SubjectRaised
 from hood.judge.values.table import address, grid, mapped, stored_in
+from hood.judge.verdicts.subject import SubjectRaised
 from hood.verdict import LINE, MAX_CALL
 
 MAX_LINES = 12  # before the call

@@ -21,7 +21,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
-from hood.judge.answer_key import AnswerKey, answer_key
 from hood.judge.checks.answers import Candidate
 from hood.judge.checks.compare import agree, kind_of
 from hood.judge.checks.draw import SmallDraw
@@ -29,7 +28,6 @@ from hood.judge.checks.exercise import Case, Check, Paste
 from hood.judge.connection.codec import NotByValue
 from hood.judge.connection.rpc_client import Connection, ConnectionLost, InProcess, OutOfTime
 from hood.judge.connection.settings import usual_settings
-from hood.judge.difference import agrees, alike, difference, differs, in_case
 from hood.judge.examples.call_text import (
     Call,
     CallRecorder,
@@ -42,8 +40,10 @@ from hood.judge.examples.call_text import (
 from hood.judge.examples.in_words import behaves_like, told
 from hood.judge.examples.literal import Unprintable
 from hood.judge.examples.shown_values import differing, raised_in_words, short, side_by_side
-from hood.judge.outcome import CaseOutcome, play
 from hood.judge.values.table import grid, leaves, mapped, stored_in
+from hood.judge.verdicts.answer_key import AnswerKey, answer_key
+from hood.judge.verdicts.difference import agrees, alike, difference, differs, in_case
+from hood.judge.verdicts.outcome import CaseOutcome, play
 from hood.verdict import MAX_CALL, Example, Verdict
 
 REACHES = (1, 2, 4, 8)  # bounds on the sizes that SmallDraw draws, tried in this order
@@ -61,7 +61,7 @@ def fresh_seed() -> str:
 
 
 def exemplify(verdict: Verdict, check: Check, thing: Any, seed: str) -> Verdict:
-    """Return a verdict of :func:`hood.judge.judge.judge` with failing examples of a public seed.
+    """Return the verdict of :func:`.judge.judge` with failing examples of a public seed.
 
     The notebook must know what was judged under the name that the check uses.
     """

@@ -15,9 +15,9 @@ from hood.judge.checks.compare import MISSING_RETURN, compare
 from hood.judge.checks.exercise import Case, Check
 from hood.judge.checks.guess import hedged
 from hood.judge.connection.rpc_client import Connection, InProcess
-from hood.judge.difference import agrees, alike, difference, where_in_words
 from hood.judge.examples.shown_values import differing, raised_in_words, short, side_by_side
-from hood.judge.outcome import CaseOutcome, play
+from hood.judge.verdicts.difference import agrees, alike, difference, where_in_words
+from hood.judge.verdicts.outcome import CaseOutcome, play
 
 MAX_TOLD = 80  # characters of a value in a sentence
 

@@ -7,10 +7,10 @@ from typing import Any
 
 from hood.judge.checks.compare import kind_of
 from hood.judge.checks.exercise import Check
-from hood.judge.difference import agrees
 from hood.judge.examples.literal import MAX_CHARACTERS, Unprintable, literal
-from hood.judge.subject import SubjectRaised
 from hood.judge.values.table import grid, mapped
+from hood.judge.verdicts.difference import agrees
+from hood.judge.verdicts.subject import SubjectRaised
 
 MAX_MESSAGE = 160  # characters of an exception's message
 MAX_VALUE = 240  # characters of a value

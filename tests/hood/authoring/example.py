@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from hood.authoring.text import Text, parse
+from hood.authoring.notebooks.text import Text, parse
 
 HEADER = """\
 # ---

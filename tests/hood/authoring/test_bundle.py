@@ -14,9 +14,9 @@ import yaml
 from hood import UserError
 from hood.audience import NBGRADER
 from hood.authoring.bundle import COPIES, archive, learner_course, learner_files
-from hood.authoring.notebook import to_notebook
-from hood.authoring.release import generate
-from hood.authoring.text import Refused
+from hood.authoring.notebooks.notebook import to_notebook
+from hood.authoring.notebooks.release import generate
+from hood.authoring.notebooks.text import Refused
 from hood.notebook_file import to_bytes
 from hood.phase_paths import ROOT
 from tests.hood.authoring.example import CHECKS, COURSE, PYPROJECT, lab, readable

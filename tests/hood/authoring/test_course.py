@@ -4,10 +4,10 @@ import pytest
 
 from hood.authoring.bundle import learner_files
 from hood.authoring.leaks import TELLING, compact, secrets_of
-from hood.authoring.notebook import to_cells, to_notebook
+from hood.authoring.notebooks.notebook import to_cells, to_notebook
+from hood.authoring.notebooks.text import assemble, parse
 from hood.authoring.site.markdown import page_markdown
 from hood.authoring.site.pages import pages as site_pages
-from hood.authoring.text import assemble, parse
 from hood.phase_paths import ROOT, pages, phases
 from tests.hood.authoring.example import readable
 

@@ -8,8 +8,8 @@ import pytest
 
 from hood.authoring import execute
 from hood.authoring.execute import failing_line, kernel_environment, output_problems, run_page, tidy
-from hood.authoring.notebook import to_notebook
-from hood.authoring.text import Refused
+from hood.authoring.notebooks.notebook import to_notebook
+from hood.authoring.notebooks.text import Refused
 from hood.course import ENGINE
 from tests.hood.authoring.example import LESSON, lesson
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from hood.authoring import judged, steps
-from hood.authoring.text import Refused
+from hood.authoring.notebooks.text import Refused
 from hood.metadata import JUDGED, KEY
 from hood.phase_paths import ROOT, pages
 from tests.hood.authoring.example import ANSWERS, CHECKS, LAB

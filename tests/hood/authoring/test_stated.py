@@ -4,8 +4,8 @@ import pytest
 
 from hood.authoring import stated
 from hood.authoring.mentions import mention_problems
+from hood.authoring.notebooks.text import parse
 from hood.authoring.spelled_out import spelled_out
-from hood.authoring.text import parse
 from hood.course import Phase
 from hood.learner.contents import PHASES
 from hood.phase_paths import ROOT, pages, phases

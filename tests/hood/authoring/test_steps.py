@@ -6,9 +6,9 @@ import nbformat
 import pytest
 
 from hood.authoring import execute, review, steps
-from hood.authoring.release import generate
+from hood.authoring.notebooks.release import generate
+from hood.authoring.notebooks.text import Refused
 from hood.authoring.site.build import executed_with
-from hood.authoring.text import Refused
 from hood.manifest import versions
 from hood.metadata import JUDGED, KEY, VERSIONS
 from hood.phase_paths import ROOT, pages
@@ -140,7 +140,7 @@ def test_release_is_what_nbgrader_itself_generates(course, tmp_path, monkeypatch
     from nbgrader.apps import NbGraderAPI
     from nbgrader.coursedir import CourseDirectory
 
-    from hood.authoring.release import course_config
+    from hood.authoring.notebooks.release import course_config
 
     config = course_config(course.root, course.root)
     config.CourseDirectory.db_url = f"sqlite:///{tmp_path}/own.db"

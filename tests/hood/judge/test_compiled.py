@@ -10,7 +10,7 @@ import torch
 
 from hood.grader.sandbox.warm_process import shut_down
 from hood.judge.checks.exercise import ByHand, Check, case
-from hood.judge.judge import judge
+from hood.judge.verdicts.judge import judge
 from hood.verdict import Cause
 from tests.hood.grader.sandbox.inmate import Inmate
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hood.authoring.text import parse
+from hood.authoring.notebooks.text import parse
 from hood.judge.solutions import sources
 from hood.phase_paths import phases
 

@@ -9,7 +9,7 @@ import pytest
 
 from hood.judge import watched
 from hood.judge.checks.exercise import Check, case
-from hood.judge.judge import judge
+from hood.judge.verdicts.judge import judge
 from hood.judge.watched import WatchedConnection
 from hood.verdict import Cause
 

@@ -55,7 +55,7 @@ def test_a_copy_without_checks_says_so(asked, monkeypatch, capsys):
     monkeypatch.setattr(
         importlib.util,
         "find_spec",
-        lambda name: None if name == "hood.judge.judge" else whole(name),
+        lambda name: None if name == "hood.judge.verdicts.judge" else whole(name),
     )
     asking.check("byte_offset")
     assert asked == []

@@ -13,7 +13,7 @@ from nbgrader.preprocessors import ComputeChecksums
 from nbgrader.utils import compute_checksum
 
 from hood.atomic_files import write_whole
-from hood.authoring.release_step import Release
+from hood.authoring.notebooks.release_step import Release
 from hood.grader.submission.notebook import read_submission
 from hood.grader.submission.rebuild import rebuild
 from hood.learner import copies

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from hood.judge.connection.rpc_client import InProcess
-from hood.judge.subject import Subject
+from hood.judge.verdicts.subject import Subject
 from utils.instruments.world import (
     BadRequest,
     Deadlock,

@@ -16,7 +16,7 @@ from nbformat.notebooknode import NotebookNode
 from nbgrader.utils import is_grade, is_solution
 
 from hood import UserError
-from hood.authoring.release import generate
+from hood.authoring.notebooks.release import generate
 from hood.judge.catalogue import load_checks
 from hood.judge.checks.answers import Candidate
 from hood.judge.checks.exercise import Check

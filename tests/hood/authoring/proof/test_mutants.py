@@ -15,11 +15,11 @@ from hood import UserError
 from hood.authoring.proof.mutants import LATE, _Judge, _limit, add_arguments, rights, run, survey
 from hood.authoring.proof.mutate import mutants
 from hood.authoring.proof.selftest import LabCode
-from hood.judge.answer_key import answer_key
 from hood.judge.checks.answers import Equivalent
 from hood.judge.checks.exercise import Case, Check, case
 from hood.judge.connection.rpc_client import InProcess
-from hood.judge.judge import first_failure, judge
+from hood.judge.verdicts.answer_key import answer_key
+from hood.judge.verdicts.judge import first_failure, judge
 from tests.hood.judge.candidates import alternate
 
 LAB = '''# %% [markdown]

@@ -1,7 +1,7 @@
 """What the visible cells of an exercise say of a solution."""
 
+from hood.authoring.notebooks.text import TextCell
 from hood.authoring.proof.visible_cells import refusal, visible_cells, with_inner_classes
-from hood.authoring.text import TextCell
 
 CELLS = [
     TextCell("code", "import torch", {"given": "setup"}),

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
+from hood.authoring.notebooks.text import Problem, Refused
 from hood.authoring.site import frames
 from hood.authoring.site.frames import VIEWS, frames_of
-from hood.authoring.text import Problem, Refused
 from hood.phase_paths import ROOT, PhasePaths
 
 LESSON = """\

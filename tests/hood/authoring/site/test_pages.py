@@ -10,11 +10,11 @@ from sphinx.util.docutils import docutils_namespace
 
 from hood import UserError
 from hood.addresses import docname_of, link, uri
-from hood.authoring.folds import fold_answers
+from hood.authoring.notebooks.folds import fold_answers
+from hood.authoring.notebooks.text import NEEDS_KERNEL
 from hood.authoring.site.build import MADE, clear, faults, run_sphinx, settings
 from hood.authoring.site.markdown import html, page_markdown
 from hood.authoring.site.pages import page_of
-from hood.authoring.text import NEEDS_KERNEL
 from hood.course import course
 from hood.grader.cleaning.formulas import mathml
 from hood.notebook_file import to_bytes

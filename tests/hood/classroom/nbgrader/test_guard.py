@@ -17,7 +17,7 @@ from nbgrader.apps.api import NbGraderAPI
 from nbgrader.converters import base
 
 from hood import UserError
-from hood.authoring.release import course_config
+from hood.authoring.notebooks.release import course_config
 from hood.classroom.nbgrader.guard import guard
 from tests.hood.tiny import (
     LAB,

@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from hood import UserError
-from hood.authoring.notebook import to_notebook
-from hood.authoring.text import parse
+from hood.authoring.notebooks.notebook import to_notebook
+from hood.authoring.notebooks.text import parse
 from hood.classroom.rules.deadline import Period
 from hood.classroom.rules.reading import FILE, exercises_of, read_course_file
 from hood.classroom.rules.schema import Shown, Withheld

@@ -63,7 +63,7 @@ def test_the_zygote_ran_nothing() -> None:
         # one thread each, and torch's pools not made before the fork
         assert inmate.value("import torch\ntorch.get_num_threads()") == 1
         assert inmate.value("'torch._dynamo' in __import__('sys').modules") is False
-        assert inmate.value("'hood.judge.judge' in __import__('sys').modules") is False
+        assert inmate.value("'hood.judge.verdicts.judge' in __import__('sys').modules") is False
         said = inmate.run(
             "x = torch.randn(300, 300, requires_grad=True)\n"
             "y = torch.nn.functional.conv2d(torch.randn(2, 3, 32, 32), torch.randn(4, 3, 3, 3))\n"

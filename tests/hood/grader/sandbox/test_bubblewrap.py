@@ -80,7 +80,7 @@ def test_nothing_of_the_project_but_what_it_needs(shared: Inmate) -> None:
     )
     allowed = {path.stem for path in (ROOT / "hood" / "grader" / "inside").glob("*.py")}
     assert {name.partition(".")[0] for name in files} == allowed
-    assert "ModuleNotFoundError" in shared.run("import hood.judge.judge")
+    assert "ModuleNotFoundError" in shared.run("import hood.judge.verdicts.judge")
     seen = shared.value("from utils.notebook import style\nstyle.__file__")
     assert seen.startswith(stage)
 

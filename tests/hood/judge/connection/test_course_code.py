@@ -8,7 +8,7 @@ from hood.judge.connection import course_code, originals
 from hood.judge.connection.codec import NotByValue
 from hood.judge.connection.rpc_client import InProcess
 from hood.judge.examples.literal import Unprintable, literal
-from hood.judge.subject import Subject
+from hood.judge.verdicts.subject import Subject
 from tests.hood.by_value import copy_by_value
 from utils.minigpt import MiniGPTConfig
 

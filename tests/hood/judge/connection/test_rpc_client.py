@@ -10,12 +10,12 @@ import threading
 import pytest
 import torch
 
-from hood.judge.answer_key import AnswerKey
 from hood.judge.checks.exercise import Case, Check, case
 from hood.judge.connection import codec
 from hood.judge.connection.rpc_client import ConnectionLost, OverSocket
-from hood.judge.judge import ask, assess, claims_of, judge
-from hood.judge.subject import Subject, SubjectRaised
+from hood.judge.verdicts.answer_key import AnswerKey
+from hood.judge.verdicts.judge import ask, assess, claims_of, judge
+from hood.judge.verdicts.subject import Subject, SubjectRaised
 from tests.hood.one_part import one_part
 
 pytestmark = pytest.mark.slow(12)

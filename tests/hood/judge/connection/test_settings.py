@@ -18,7 +18,7 @@ from hood.grader.execution.execute import Execute
 from hood.grader.execution.graded_cell import read_verdicts
 from hood.judge.checks.exercise import Check, case
 from hood.judge.connection.settings import OF_NUMPY, of_torch, usual_settings, variable
-from hood.judge.judge import judge
+from hood.judge.verdicts.judge import judge
 from hood.phase_paths import phases
 
 ELSEWHERE = """

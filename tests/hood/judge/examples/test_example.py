@@ -9,7 +9,6 @@ import pytest
 import torch
 
 from hood.authoring.proof.selftest import LabCode, drawn
-from hood.judge.answer_key import AnswerKey, answer_key
 from hood.judge.catalogue import load_checks
 from hood.judge.checks.compare import Tolerance, agree
 from hood.judge.checks.draw import SmallDraw
@@ -18,8 +17,9 @@ from hood.judge.connection.rpc_client import InProcess
 from hood.judge.examples import example as examples
 from hood.judge.examples.call_text import laid_out
 from hood.judge.examples.example import CALLS, exemplify, find_examples
-from hood.judge.judge import judge
 from hood.judge.report import VerdictReport
+from hood.judge.verdicts.answer_key import AnswerKey, answer_key
+from hood.judge.verdicts.judge import judge
 from hood.phase_paths import ROOT, choose
 from hood.verdict import Status
 from tests.hood.judge.candidates import misconception

@@ -11,13 +11,13 @@ from nbgrader.utils import is_locked
 
 from hood.grader.execution.examiner import read_call
 from hood.grader.execution.graded_cell import verified_parts
-from hood.judge.answer_key import answer_key, play
 from hood.judge.catalogue import find_check
 from hood.judge.checks.exercise import ByHand, Check
 from hood.judge.connection.rpc_client import InProcess
 from hood.judge.source.accounting import Surroundings
 from hood.judge.source.by_hand import RuleReader
 from hood.judge.source.learner_source import LearnerSource
+from hood.judge.verdicts.answer_key import answer_key, play
 from hood.phase_paths import ROOT
 
 SETUP = """

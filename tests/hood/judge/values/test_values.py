@@ -11,19 +11,19 @@ from hood.judge.checks.compare import compare
 from hood.judge.checks.draw import Draw, SmallDraw
 from hood.judge.checks.exercise import case
 from hood.judge.examples.literal import Unprintable, literal
-from hood.judge.judge import judge
 from hood.judge.values import table
+from hood.judge.verdicts.judge import judge
 from tests.hood.by_value import copy_by_value
 from tests.hood.one_part import one_part
 
 WITHOUT_TORCH = """
 import sys
-import hood.judge.judge
+import hood.judge.verdicts.judge
 assert "torch" not in sys.modules, "the judge imports torch by itself"
 import numpy as np
 from hood.judge.checks.exercise import ByHand, Check, case
 from hood.judge.examples.example import exemplify
-from hood.judge.judge import judge
+from hood.judge.verdicts.judge import judge
 
 rule = ByHand("the point is the loop", forbid_names=frozenset({"numpy.cumsum", "*cumprod*"}))
 check = Check("running", {"any array": 2}, "A heading", by_hand=rule)

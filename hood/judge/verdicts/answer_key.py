@@ -13,8 +13,8 @@ from typing import Any
 from hood.judge.checks.answers import Candidate
 from hood.judge.checks.exercise import Case, Check
 from hood.judge.connection.rpc_client import InProcess
-from hood.judge.difference import differs
-from hood.judge.outcome import CaseOutcome, play
+from hood.judge.verdicts.difference import differs
+from hood.judge.verdicts.outcome import CaseOutcome, play
 
 
 class AnswerKey:

@@ -13,8 +13,8 @@ import nbformat
 import nbformat.v4
 from nbformat import NotebookNode
 
-from hood.authoring.folds import as_text
-from hood.authoring.text import HIDE_INPUT, ROLES, Problem, Text, TextCell
+from hood.authoring.notebooks.folds import as_text
+from hood.authoring.notebooks.text import HIDE_INPUT, ROLES, Problem, Text, TextCell
 from hood.grader.sandbox.limits import Limits
 from hood.lab_words import BEGIN_HIDDEN
 from hood.metadata import CELLS, KEY

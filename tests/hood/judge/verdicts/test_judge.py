@@ -11,10 +11,10 @@ import torch
 from hood.authoring.proof.selftest import LabCode, prove
 from hood.judge.card import VerdictCard
 from hood.judge.checks.exercise import ByHand, Case, Check, Place, case, not_run
-from hood.judge.judge import judge
 from hood.judge.report import VerdictReport
 from hood.judge.source.learner_source import LearnerSource
-from hood.judge.subject import SubjectRaised
+from hood.judge.verdicts.judge import judge
+from hood.judge.verdicts.subject import SubjectRaised
 from hood.verdict import VERDICT_MIME, Cause, PartResult, Status, Verdict
 from tests.hood.judge.candidates import alternate, misconception
 from tests.hood.one_part import one_part
@@ -596,7 +596,7 @@ def test_what_torch_says_of_shapes_keeps_its_numbers(wrong, words):
 def test_tracing_does_not_import_the_compiler():
     code = (
         "import sys, torch; from hood.judge.connection.rpc_client import InProcess; "
-        "from hood.judge.subject import Subject; "
+        "from hood.judge.verdicts.subject import Subject; "
         "Subject(InProcess(lambda x: x + 1), trace=True, listen=True)(torch.ones(2)); "
         "sys.exit('torch._dynamo' in sys.modules)"
     )

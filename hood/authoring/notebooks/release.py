@@ -16,8 +16,8 @@ from nbgrader.coursedir import CourseDirectory
 from nbgrader.utils import capture_log, compute_checksum, is_solution
 from traitlets.config import Config
 
-from hood.authoring.notebook import read
-from hood.authoring.text import Problem, refuse_if_any
+from hood.authoring.notebooks.notebook import read
+from hood.authoring.notebooks.text import Problem, refuse_if_any
 from hood.grader.course import nbgrader_config
 
 

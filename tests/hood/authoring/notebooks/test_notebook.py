@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from nbgrader.nbgraderformat import MetadataValidator
 
-from hood.authoring.notebook import (
+from hood.authoring.notebooks.notebook import (
     cell_ids,
     from_node,
     header_of,
@@ -16,8 +16,14 @@ from hood.authoring.notebook import (
     to_node,
     to_notebook,
 )
-from hood.authoring.regions import BEGIN_HIDDEN, BEGIN_SOLUTION, END_HIDDEN, END_SOLUTION, regions
-from hood.authoring.text import TextCell, parse
+from hood.authoring.notebooks.regions import (
+    BEGIN_HIDDEN,
+    BEGIN_SOLUTION,
+    END_HIDDEN,
+    END_SOLUTION,
+    regions,
+)
+from hood.authoring.notebooks.text import TextCell, parse
 from hood.notebook_file import to_bytes
 from hood.phase_paths import anchor
 from tests.hood.authoring.example import lab

@@ -12,7 +12,7 @@ from hood.judge.connection.drivers import LearnersFault, NoDriver
 from hood.judge.connection.rpc_client import Connection, ConnectionLost, OutOfTime
 from hood.judge.source.accounting import Surroundings
 from hood.judge.source.by_hand import can_be_heard
-from hood.judge.subject import CallEffects, Subject, SubjectRaised, read_whole
+from hood.judge.verdicts.subject import CallEffects, Subject, SubjectRaised, read_whole
 from hood.verdict import Cause
 
 OTHER_KIND = "something of another kind than was asked for"

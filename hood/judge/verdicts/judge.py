@@ -2,7 +2,7 @@
 
 The reference and the learner's code play the same cases. A part earns its points if all its cases
 agree. If they do not, each misconception plays the cases too, and
-:mod:`hood.judge.diagnosis` decides whether one of them behaves like the learner's code.
+:mod:`hood.judge.verdicts.diagnosis` decides whether one of them behaves like the learner's code.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from hood.judge.answer_key import AnswerKey, answer_key
 from hood.judge.checks.exercise import Case, Check
 from hood.judge.connection.drivers import INPUTS_KEPT
 from hood.judge.connection.rpc_client import (
@@ -22,12 +21,13 @@ from hood.judge.connection.rpc_client import (
     OutOfTime,
 )
 from hood.judge.connection.settings import usual_settings
-from hood.judge.diagnosis import Diagnosis
-from hood.judge.difference import difference, differs, in_case
-from hood.judge.outcome import CaseOutcome, play
 from hood.judge.source.accounting import Surroundings
 from hood.judge.source.by_hand import RuleReader, can_be_heard
 from hood.judge.source.learner_source import LearnerSource
+from hood.judge.verdicts.answer_key import AnswerKey, answer_key
+from hood.judge.verdicts.diagnosis import Diagnosis
+from hood.judge.verdicts.difference import difference, differs, in_case
+from hood.judge.verdicts.outcome import CaseOutcome, play
 from hood.verdict import Cause, PartResult, Status, Verdict
 
 # Operators that hardly anybody calls by name: what stands in the learner's code.

@@ -2,8 +2,8 @@
 
 import pytest
 
-from hood.authoring.notebook import to_cells, to_notebook
-from hood.authoring.text import TextCell, assemble, parse
+from hood.authoring.notebooks.notebook import to_cells, to_notebook
+from hood.authoring.notebooks.text import TextCell, assemble, parse
 from tests.hood.authoring.example import HEADER, LAB, LESSON, lab
 
 ODD = (

@@ -6,7 +6,7 @@ import ast
 import textwrap
 from collections.abc import Sequence
 
-from hood.authoring.text import TextCell
+from hood.authoring.notebooks.text import TextCell
 from hood.lab_words import (
     BEGIN_HIDDEN,
     BEGIN_SCHEME,

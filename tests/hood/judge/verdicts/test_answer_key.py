@@ -5,13 +5,13 @@ import weakref
 import pytest
 import torch
 
-from hood.judge.answer_key import AnswerKey, answer_key
 from hood.judge.checks.exercise import Case, Check, case
 from hood.judge.connection.drivers import NoDriver
-from hood.judge.difference import difference
-from hood.judge.judge import judge
-from hood.judge.outcome import CaseOutcome
-from hood.judge.subject import SubjectRaised
+from hood.judge.verdicts.answer_key import AnswerKey, answer_key
+from hood.judge.verdicts.difference import difference
+from hood.judge.verdicts.judge import judge
+from hood.judge.verdicts.outcome import CaseOutcome
+from hood.judge.verdicts.subject import SubjectRaised
 from tests.hood.judge.candidates import alternate, misconception
 from tests.hood.one_part import one_part
 from utils.instruments.world import connect

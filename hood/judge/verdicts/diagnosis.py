@@ -19,11 +19,11 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from hood.judge.answer_key import AnswerKey
 from hood.judge.checks.answers import Candidate
 from hood.judge.checks.exercise import Case
-from hood.judge.difference import alike, differs
-from hood.judge.outcome import CaseOutcome
+from hood.judge.verdicts.answer_key import AnswerKey
+from hood.judge.verdicts.difference import alike, differs
+from hood.judge.verdicts.outcome import CaseOutcome
 
 
 class Diagnosis:

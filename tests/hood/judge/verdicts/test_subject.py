@@ -8,7 +8,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from hood.judge.connection.codec import NotByValue
 from hood.judge.connection.drivers import INPUTS_KEPT, NoDriver, driver
 from hood.judge.connection.rpc_client import InProcess
-from hood.judge.subject import Subject, SubjectRaised, read_whole
+from hood.judge.verdicts.subject import Subject, SubjectRaised, read_whole
 from utils.drivers import functions
 from utils.minigpt import MiniGPTConfig
 
@@ -334,7 +334,7 @@ def test_what_is_no_generator_is_refused_as_one_and_a_generator_as_a_value():
 
 
 def test_a_generator_is_resumed_so_often_and_no_more(monkeypatch):
-    monkeypatch.setattr("hood.judge.subject.MAX_RESUMES", 3)
+    monkeypatch.setattr("hood.judge.verdicts.subject.MAX_RESUMES", 3)
     generator = Subject(InProcess(itertools.count)).generator()
     assert refused(generator.take, 4) == "a generator that goes on after 3 values"
     assert Subject(InProcess(lambda: iter("ab"))).generator().take(9) == ["a", "b"]

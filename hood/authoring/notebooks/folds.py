@@ -14,7 +14,7 @@ import nbformat.v4
 from markdown_it import MarkdownIt
 from nbformat import NotebookNode
 
-from hood.authoring.text import HIDE_INPUT
+from hood.authoring.notebooks.text import HIDE_INPUT
 
 # At the start of a sentence: "where a paragraph begins with **Predict**" asks nothing.
 ASKS = re.compile(r"(?:^|[.:!?)][*_]*\s+)\*\*Predict", re.MULTILINE)

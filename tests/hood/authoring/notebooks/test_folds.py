@@ -3,7 +3,7 @@
 import nbformat.v4
 import pytest
 
-from hood.authoring.folds import (
+from hood.authoring.notebooks.folds import (
     ASKS,
     BUTTON,
     add_buttons,

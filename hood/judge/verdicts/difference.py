@@ -14,8 +14,8 @@ from typing import Any
 from hood.judge.checks.compare import MISSING_RETURN, Difference, agree, compare, with_article
 from hood.judge.checks.exercise import Case, Check, Place
 from hood.judge.checks.guess import hedged
-from hood.judge.outcome import OTHER_KIND, CaseOutcome
-from hood.judge.subject import CallEffects
+from hood.judge.verdicts.outcome import OTHER_KIND, CaseOutcome
+from hood.judge.verdicts.subject import CallEffects
 
 Places = Mapping[str, str | Place]  # as hood.judge.checks.exercise.Case has them
 NOWHERE: Places = MappingProxyType({})
