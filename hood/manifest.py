@@ -157,7 +157,7 @@ def used_imports(lab: str) -> set[str]:
 
     A cell that only calls something, such as a view, shows it, and no verdict depends on that.
     """
-    cells = [ast.parse(text) for text in CELL.split(lab)]
+    cells = [tree for text in CELL.split(lab) if (tree := parsed_cell(text))]
     defined = [one for cell in cells for one in ast.walk(cell) if isinstance(one, DOCUMENTED[1:])]
     used = {one.id for node in defined for one in ast.walk(node) if isinstance(one, ast.Name)}
     found = set()
@@ -168,6 +168,16 @@ def used_imports(lab: str) -> set[str]:
                 if (one.asname or one.name).partition(".")[0] in used:
                     found.add(f"{base}{one.name}")
     return found
+
+
+def parsed_cell(source: str) -> ast.Module | None:
+    """Return the syntax tree of a cell, without lines for IPython; None if it is no Python."""
+    lines = source.split("\n")
+    plain = "\n".join(line for line in lines if not line.lstrip().startswith(("%", "!")))
+    try:
+        return ast.parse(plain)
+    except (SyntaxError, ValueError):
+        return None
 
 
 def deciding(answers: Path) -> bytes:

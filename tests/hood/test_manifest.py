@@ -233,6 +233,16 @@ def test_what_a_lab_imports_and_its_checks_do_not_only_shows():
         assert files - checks_files(phase) == set(), lab
 
 
+def test_of_a_labs_imports_those_count_that_its_definitions_use():
+    lab = (
+        "# %%\nimport math\nfrom utils.views import strip\nfrom utils import softmax as other\n"
+        "# %%\n%matplotlib inline\nstrip(1)\n"
+        "# %%\ndef f(x):\n    return other(math.sqrt(x))\n"
+        "# %%\n%%bash\nls -l | wc\n"
+    )
+    assert manifest.used_imports(lab) == {"math", "utils.softmax"}
+
+
 def test_imports_that_only_a_type_checker_makes_are_passed_over():
     text = b"from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import utils.views\n"
     assert read_module(text).imports == ((0, "typing", ("TYPE_CHECKING",)),)
