@@ -38,7 +38,7 @@ def test_pytest_passes_over_no_folder_of_tests(pytestconfig):
         ("hood/grader/batch/job.py", "tests/hood/grader/test_course.py::test_a"),
         ("phases/07_training/answers/fit.toml", "tests/phases/test_checks.py::t[07_training: fit]"),
         ("release/07_training/07_training.ipynb", "tests/phases/test_checks.py::t[07_training: x]"),
-        ("hood/learner/contents.py", "tests/utils/notebook/test_style.py::test_a"),
+        ("utils/notebook/style.py", "tests/utils/notebook/test_style.py::test_a"),
     ],
 )
 def test_check_begins_with_what_is_nearest_to_a_change(path, nearest):

@@ -8,6 +8,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import nbformat.v4
@@ -216,12 +217,16 @@ def command(monkeypatch, capsys, run):
     return main(["work"]), capsys.readouterr().err
 
 
+def in_place_of(run, course, args, root):
+    return run(args, course)
+
+
 def raising(error, args, root):
     raise error
 
 
 def test_in_a_course_that_may_not_be_written_a_sentence_says_so(readonly, monkeypatch, capsys):
-    status, said = command(monkeypatch, capsys, lambda args, root: copies.run(args, readonly))
+    status, said = command(monkeypatch, capsys, partial(in_place_of, copies.run, readonly))
     assert status == 2
     assert f"hood work: {readonly}/work can't be used: " in said
     assert f"has no right to it, and {readonly} belongs to " in said

@@ -41,7 +41,7 @@ def test_an_exercise_comes_with_the_answers_and_locked_cells_before_it(lab):
     alone = exercise_alone(lab, "row_sums")
     assert cells_of(alone.lab) == ["setup", "twice_solution", "row_sums_solution", "row_sums"]
     assert alone.asks == {"row_sums_solution"}
-    assert (alone.lab.digest, alone.lab.version) == (lab.digest, lab.version)
+    assert (alone.lab.digest, alone.lab.manifest) == (lab.digest, lab.manifest)
     with pytest.raises(KeyError):
         exercise_alone(lab, "nothing")
 
