@@ -10,12 +10,12 @@ from those below it, and from no other:
     authoring   text in, notebooks out: build, site, bundle, and the proof that checks are right
 
 Beside them stands what all rooms speak of: `course` (what a course says of itself), `phase_paths`
-(which files it has), `addresses` (of its lessons), `lab_words` (words in a lab that mean something
-to a program), `rubric` (of a question in words), `verdict` (what is said of an answer), `palette`
-(its colours), `audience` (for whom a notebook runs), `metadata` (where a notebook keeps the
-project's own facts), `notebook_file` and `atomic_files` (write one; write a file as a whole) and
-`untrusted` (read data of any shape). The door of each room, its `__init__.py`, says what comes in,
-what goes out, and which module to open for what.
+(which files it has), `manifest` (what a result rests on), `addresses` (of its lessons), `lab_words`
+(words in a lab that mean something to a program), `rubric` (of a question in words), `verdict`
+(what is said of an answer), `palette` (its colours), `audience` (for whom a notebook runs),
+`metadata` (where a notebook keeps the engine's own facts), `notebook_file` and `atomic_files`
+(write one; write a file as a whole) and `untrusted` (read data of any shape). The door of each
+room, its `__init__.py`, says what comes in, what goes out, and which module to open for what.
 """
 
 import sys

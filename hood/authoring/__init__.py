@@ -5,13 +5,14 @@
                              -> release/NN_name/NN_name.ipynb    learner's version, by nbgrader
     phases/start.py          -> notebooks/start.ipynb            executed like a lesson
 
-`steps.build` goes through it: a text is parsed (`text`) and checked, all problems at once (`lint`,
-`stated`, `mentions`, `leaks`, `spelled_out`, and `answer_rules` for the answers beside its checks);
-to refuse something new, yield a `Problem` there. The answers of an exercise that changed are judged
-(`judged`). A cell's header becomes nbgrader's metadata (`notebook`). A lesson is executed
-(`execute`) where its text, the part of `utils` that it imports, or its saved outputs changed
-(`digest`), and gets what JupyterLab folds (`folds`). A lab goes through nbgrader's
-generate_assignment (`release`). Files are written whole, and only when their bytes change.
+`steps.build` goes through it: a text is parsed (`notebooks.text`) and checked, all problems at once
+(`lint`, `stated`, `mentions`, `leaks`, `spelled_out`, and `answer_rules` for the answers beside its
+checks); to refuse something new, yield a `Problem` there. The answers of an exercise that changed
+are judged (`judged`). A cell's header becomes nbgrader's metadata (`notebooks.notebook`). A lesson
+is executed (`execute`) where its text, the code that it imports, or its saved outputs changed, or
+was executed with other versions (`digest`), and gets what JupyterLab folds (`notebooks.folds`). A
+lab goes through nbgrader's generate_assignment (`notebooks.release`). Files are written whole, and
+only when their bytes change.
 
 The way back is `steps.bring_home`. `review` compares the committed notebooks with what the texts
 build, and `bundle` packs the learner's archive.

@@ -7,9 +7,8 @@ their own work, in this one.
     values        kinds of values: how each is sent, compared, drawn, and written in a call
     checks        the language in which a course writes exercises: cases, comparing, wrong answers
     catalogue     loads a phase's checks
-    answer_key    draws the cases, and has the reference and the wrong answers play them
-    outcome       plays a case, by way of `subject` and `connection`
-    judge         makes the verdict, with `difference` and `diagnosis`
+    connection    the two ends of the socket between a judge and a learner's process
+    verdicts      cases are drawn and played, and `verdicts.judge` makes the verdict
     source        reads an answer's code, for the rules of exercises that are solved by hand
     examples      finds small failing calls, and writes them as lines to paste
     report        words the verdict, and `card` draws it; `backquotes` shows such words on a page

@@ -31,6 +31,18 @@ def has_modules_of_the_same_name(work: Work) -> None:
 
 
 @attack()
+def has_a_course_of_its_own(work: Work) -> None:
+    """Brings a course.toml whose packages, drivers and sandbox module are the learner's files."""
+    (work.folder / "course.toml").write_text(
+        'title = "mine"\npackages = ["mine"]\ndrivers = "mine"\nsandbox = "mine.sandbox"\n'
+    )
+    (work.folder / "mine").mkdir()
+    for name in ("__init__.py", "sandbox.py", "shapes.py"):
+        (work.folder / "mine" / name).write_text(TRACE + "def preload(): pass\n")
+    work.first("import os\nos.environ['HOOD_COURSE'] = os.getcwd()")
+
+
+@attack()
 def has_modules_for_whoever_opens_the_notebook(work: Work) -> None:
     """Brings what a kernel in the folder of the graded notebook would import first."""
     for name in ("ipykernel_launcher.py", "ipykernel.py", "traitlets.py"):
