@@ -1,7 +1,7 @@
 """The engine: text becomes labs, answers become verdicts, a class gets its results.
 
-`python -m hood --help` lists the commands. Five rooms stand one above the other; a room imports
-from those below it, and from no other:
+`python -m hood --help` lists the commands. Five rooms stand in a row; a room imports from those
+before it in this list, and from the modules beside them:
 
     judge       an exercise, its cases, a verdict and its words
     learner     a learner's notebook: verdicts in it, progress, copies that are kept up to date

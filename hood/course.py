@@ -52,7 +52,8 @@ class Course:
     install_note: str = ""  # a sentence on it
     packages: tuple[str, ...] = ()  # the course's own, which notebooks and sandboxes import
     drivers: str = ""  # the package with the course's drivers, such as "utils.drivers"
-    sandbox: str = ""  # the module that says what kernels import, :mod:`hood.grader.course_sandbox`
+    # The module that says what kernels import (:mod:`hood.grader.inside.course_sandbox`).
+    sandbox: str = ""
     errors: str = ""  # the module whose `line_for` says in a line what an error of the course means
     records: tuple[str, ...] = ()  # folders of data that lessons and checks read
     # Packages whose versions decide what code computes, beside Python's: a grade or an executed

@@ -16,4 +16,8 @@ only when their bytes change.
 
 The way back is `steps.bring_home`. `review` compares the committed notebooks with what the texts
 build, and `bundle` packs the learner's archive.
+
+`site` makes the static site of what is built. `proof` shows that checks are right: each against its
+own wrong answers, against small changes of right ones, and with a sample class, which `demo`
+grades and `class_summary` sums up. `sample_hub` runs a JupyterHub to try.
 """

@@ -15,5 +15,6 @@ Each room imports only from those above it in this list:
     service       verdicts while learners work, beside a JupyterHub
     backup        what a class's results need, as one file
 
-`lesson_links` says where links of a lab lead outside of the course's folder.
+`lesson_links` says where links of a lab lead outside of the course's folder, and `doctor` what a
+machine lacks and which files of a class others can read.
 """

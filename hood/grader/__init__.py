@@ -9,8 +9,8 @@ The batch process, trusted, one at a time in a course folder
     batch.intake             reads the lab and each submission; hood.manifest says what a verdict
                              rests on beside them
  2. submission.files         reads submitted/ within limits (.matching, .names: what is whose)
- 3. batch.job                describes the work (Job) and what comes back (Result); what is graded
-                             and unchanged is skipped
+ 3. batch.job                describes the work (Job) and what comes back (Result); its id says
+                             what is graded already and unchanged
     batch.pool, .cluster     send jobs to workers here, or through Dask
 A worker, trusted, one job at a time
  4. batch.worker, .grading   grade a job within submission.bounds, by steps 5 and 6
@@ -38,6 +38,7 @@ The batch process again
                              many fail, the lab's own source is graded, too
 
 `nbgrader` has what nbgrader's own commands need, and all that is patched in it without a class;
-`batch.check` grades one notebook without a sandbox.
-`outline` reads a lab's exercises and points, `run_record` what is kept of a run in a notebook.
+`batch.check` grades one notebook without a sandbox. `course` opens a course folder with nbgrader's
+settings, `course_sandbox` asks what the course adds to sandboxes, `outline` reads a lab's exercises
+and points, `run_record` what is kept of a run in a notebook.
 """

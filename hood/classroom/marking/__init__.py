@@ -1,10 +1,11 @@
 """Pages on which an instructor marks answers in words, question by question.
 
 ``book`` reads and writes nbgrader's gradebook, ``answer_reader`` reads what learners wrote,
-``rubric`` makes boxes of a question's rubric, ``share`` divides the work by sections, ``origin``
-says which requests of a browser are refused. ``routes`` answer the browser, with ``page`` and its
-templates, for two servers: the service (``hood/classroom/service``), and Jupyter's, which has them
-as an extension (``handlers``) that only ``make teach`` loads, by the settings in ``jupyter/``.
+:mod:`hood.rubric` makes boxes of a question's rubric, ``share`` divides the work by sections,
+``origin`` says which requests of a browser are refused. ``routes`` answer the browser, with
+``page`` and its templates, for two servers: the service (``hood/classroom/service``), and
+Jupyter's, which has them as an extension (``handlers``) that only ``make teach`` loads, by the
+settings in ``jupyter/``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The modules that run in the zygote, in the sandbox and in the kernel.
 
-They import nothing of ``grader`` but each other, because a sandbox sees only a copy of this folder
-and of ``utils``.
+They import nothing of the engine but each other and :mod:`hood.judge.connection`: of the rest a
+sandbox sees only what a learner's notebook imports (:mod:`hood.grader.sandbox.stage`).
 
 Theory of operation
 -------------------
@@ -13,9 +13,9 @@ For each notebook it gets a request, with limits and with the descriptor of the 
 
 1. **The room.** :mod:`bubblewrap <hood.grader.inside.bubblewrap>` makes namespaces (of processes,
    mounts, network, IPC and host name, and of users where the grader is not root) and a file tree:
-   the Python environment and copies of ``utils`` and of this folder, for reading; ``/tmp`` and a
-   home in memory. In it runs one process that sleeps. When it ends, Linux ends everything else in
-   the namespace.
+   the Python environment and copies of the course's packages and of what is imported of the
+   engine, for reading; ``/tmp`` and a home in memory. In it runs one process that sleeps. When it
+   ends, Linux ends everything else in the namespace.
 2. **The way in.** The zygote forks. The child joins the namespaces and forks once more, since only
    a joiner's own child is in the namespace of processes. That grandchild copies the submission's
    plain files into the home, closes all other descriptors, and gives up for ever

@@ -89,8 +89,8 @@ ALLOWED: dict[str, tuple[Any, ...]] = {
     for name, *numbers in (call.split() for call in LISTED.split(","))
 }
 # Calls that report success and do nothing. Compilation asks for locks, but one process alone uses
-# its files; processes that share a file can't rely on them (`utils.world.gloo` renames files).
-# The files of a sandbox are in memory, and the disks that `sync` writes are the machine's.
+# its files; processes that share a file can't rely on them (`utils.instruments.world.gloo` renames
+# files). The files of a sandbox are in memory, and the disks that `sync` writes are the machine's.
 WITHOUT_EFFECT = {"flock": (73, 32), "sync": (162, 81), "syncfs": (306, 267)}
 FIRST_OF_5_1 = 424  # from here on a call has the same number on all machines
 

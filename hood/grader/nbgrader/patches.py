@@ -2,7 +2,7 @@
 
 They are for the version of nbgrader below, which `pyproject.toml` pins. With another one a test
 fails: compare what each of them replaces, then set the version here.
-:mod:`hood.classroom.collecting.nbgrader_guard` replaces what needs a class to be known.
+:mod:`hood.classroom.nbgrader.guard` replaces what needs a class to be known.
 """
 
 from __future__ import annotations

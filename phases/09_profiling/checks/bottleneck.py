@@ -16,7 +16,7 @@ bottleneck = Check(
 
 @bottleneck.reference
 def _(events):
-    """That each account is as in the table is tested in tests/utils/test_traces.py."""
+    """That each account is as in the table is tested in tests/utils/instruments/test_traces.py."""
     accounts = Counter()
     marks = sorted({mark for event in events for mark in (event.start, event.end)})
     starting = sorted(events, key=lambda event: event.start)
