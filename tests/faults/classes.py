@@ -78,6 +78,14 @@ def variables(root: Path, tmp: Path) -> dict[str, str]:
     }
 
 
+IN_WORKERS = """
+import sys
+
+if "hood.grader.batch.worker" in sys.orig_argv:
+    import tests.faults.idle
+"""
+
+
 def make_quick(folder: Path) -> Class:
     """Twenty-six submissions: new ones, resubmitted ones, some with marks by hand, damaged ones.
 
@@ -90,11 +98,8 @@ def make_quick(folder: Path) -> Class:
     for package in ("hood", "utils", "benchmarks/records"):
         shutil.copytree(ROOT / package, root / package, dirs_exist_ok=True)
     shutil.copy(ROOT / "course.toml", root)
-    worker = root / "hood" / "grader" / "batch" / "worker.py"
-    program = worker.read_text()
-    start = 'if __name__ == "__main__":'
-    assert start in program
-    worker.write_text(program.replace(start, f"import tests.faults.idle\n\n{start}"))
+    # beside the grader, whose code must be the one that gave the grades of before
+    (root / "sitecustomize.py").write_text(IN_WORKERS)
     early = [f"early{number}" for number in range(8)]
     for number, student in enumerate(early):
         why = "because" if number != 3 else ""

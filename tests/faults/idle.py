@@ -11,7 +11,7 @@ warm_process.START = f"""
 import sys, time, types
 sys.path.insert(0, sys.argv[1])
 from hood.grader.inside import zygote
-zygote.preload = lambda: time.sleep({SECONDS})
+zygote.preload = lambda course: time.sleep({SECONDS})
 sys.modules["torch"] = types.SimpleNamespace(set_num_threads=lambda number: None)
 sys.modules["hood.grader.inside.kernel"] = types.SimpleNamespace(prepare=lambda: None)
 from hood.grader.inside.zygote import main

@@ -30,9 +30,9 @@ def test_what_is_always_the_same_is_declared_as_observed(phase, seeds, monkeypat
     drive, fits = Subject._declared, Declared.fits
 
     def noted(self, driver):
-        says = drive(self, driver)
+        whole, says = drive(self, driver)
         names[id(says)] = driver
-        return says
+        return whole, says
 
     def seen(says, came):
         named = (says.returned | says.observed.keys()) - {WHOLE}

@@ -73,6 +73,7 @@ on_the_stack = ("torch.cuda", "torch.mps", "torch.random", "torch.xpu")
 # Modules of the course, and what the engine imports where there is torch.
 OURS = (
     "hood.judge.connection.torch_calls",
+    "hood.judge.values.tensors",
     "utils.minigpt.generation",
     "hood.learner.progress",
     "utils.views",

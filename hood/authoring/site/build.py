@@ -27,7 +27,7 @@ from hood.authoring.site.pages import pages
 from hood.course import Course, course
 from hood.grader.cleaning.formulas import mathml
 from hood.grader.execution.graded_cell import plain
-from hood.manifest import in_words
+from hood.manifest import PYTHON, in_words
 from hood.metadata import VERSIONS
 from hood.palette import palette
 from hood.phase_paths import choose
@@ -116,7 +116,7 @@ def build(
             top = DOWNLOAD.format(f"{DOWNLOADS}/{page.notebook.name}")
         elif page.docname.startswith(f"{LESSONS}/"):
             moving_too = ", and the views move" if views else ""
-            top = EXECUTED.format(executed_with(page.notebook), moving_too)
+            top = EXECUTED.format(executed_with(page.notebook, about), moving_too)
         elif page.docname == INDEX:
             top = START_HERE
         moved = {}
@@ -134,10 +134,11 @@ def build(
     return site
 
 
-def executed_with(lesson: Path) -> str:
+def executed_with(lesson: Path, about: Course) -> str:
     """Return with what a lesson was executed, as its notebook says; nothing if it does not."""
-    said = stamp(nbformat.read(lesson, as_version=4)).get(VERSIONS)
-    return f" with {in_words(said)}" if said else ""
+    said = stamp(nbformat.read(lesson, as_version=4)).get(VERSIONS) or {}
+    first = [name for name in (PYTHON, *about.versions) if name in said]
+    return f" with {in_words({name: said[name] for name in [*first, *said]})}" if said else ""
 
 
 def clear(folder: Path) -> None:

@@ -16,6 +16,7 @@ import pytest
 import torch
 
 from hood import audience
+from hood.metadata import FRAMES_MIME
 from tests.utils.views.examples import EXAMPLES
 from utils import views
 from utils.instruments.toolchain import inductor_lacks
@@ -122,13 +123,13 @@ def test_the_site_gets_an_image_with_its_words_and_pictures_of_what_moves(name, 
     monkeypatch.setattr(_frames, "MOST", 3)
     _, given, more = live(name)
     shown = published(lambda: present(*given, **more), audience.BUILD, audience.FRAMES)
-    assert set(shown) == IMAGE | (set() if name in STILL else {_frames.MIME})
+    assert set(shown) == IMAGE | (set() if name in STILL else {FRAMES_MIME})
     alt = shown["text/plain"].removeprefix("[figure] ")
     image = shown["text/html"].removeprefix(f'<div class="{LINKED}">')
     assert image.startswith(f'<img alt="{html.escape(alt)}" width="{WIDTH}"')
     assert len(shown["text/html"]) < MAX_BYTES * 4 / 3
     if name not in STILL:
-        found = shown[_frames.MIME]
+        found = shown[FRAMES_MIME]
         assert base64.b64decode(found["base"])[:4] == b"\x89PNG"
         assert 2 <= len(found["frames"]) <= 9
         assert all(control["labels"] for control in found["controls"])
@@ -142,7 +143,7 @@ def test_for_the_site_those_that_move_are_called_as_live_ones(some, monkeypatch)
     monkeypatch.setattr(_frames, "MOST", 3)
     for name in some:
         shown = published(EXAMPLES[name], audience.BUILD, audience.FRAMES)
-        assert (_frames.MIME in shown) == (name not in STILL), name
+        assert (FRAMES_MIME in shown) == (name not in STILL), name
 
 
 def test_a_built_page_has_an_image_with_its_words(some):

@@ -10,6 +10,7 @@ import torch
 from PIL import Image
 
 from hood import audience
+from hood.metadata import FRAMES_MIME
 from utils.notebook.figures import rasterize
 from utils.views import _frames
 from utils.views._controls import choice, slider, switch
@@ -92,7 +93,7 @@ def pixels(base, picture):
 @pytest.mark.slow(2)
 def test_every_picture_laid_over_the_base_is_what_the_view_draws(monkeypatch):
     tensor = torch.arange(6).view(2, 3)
-    found = shown(monkeypatch, stride_explorer.stride_explorer, tensor)[_frames.MIME]
+    found = shown(monkeypatch, stride_explorer.stride_explorer, tensor)[FRAMES_MIME]
     draw = stride_explorer.draw
     start = tuple(control["start"] for control in found["controls"])
     base = np.asarray(rasterize(draw(tensor, start)[0]))
@@ -108,7 +109,7 @@ def test_every_picture_laid_over_the_base_is_what_the_view_draws(monkeypatch):
 @pytest.mark.slow(1)
 def test_where_anything_can_be_typed_a_choice_stands_for_it(monkeypatch):
     draw = broadcast_aligner.draw
-    found = shown(monkeypatch, broadcast_aligner.broadcast_aligner, (3, 1), (1, 4))[_frames.MIME]
+    found = shown(monkeypatch, broadcast_aligner.broadcast_aligner, (3, 1), (1, 4))[FRAMES_MIME]
     (control,) = found["controls"]
     assert control["labels"][0] == "(3, 1) and (1, 4)"
     base = np.asarray(rasterize(draw([(3, 1), (1, 4)])[0]))
@@ -142,7 +143,7 @@ def test_what_a_control_refuses_is_a_message(monkeypatch):
 
 def test_the_bytes_of_a_view_are_bounded(monkeypatch):
     monkeypatch.setattr(_frames, "MOST_BYTES", 5_000)
-    found = shown(monkeypatch, block_mask.block_mask, 3, 4)[_frames.MIME]
+    found = shown(monkeypatch, block_mask.block_mask, 3, 4)[FRAMES_MIME]
     sizes = [len(base64.b64decode(picture[-1])) for picture in found["pictures"]]
     assert sum(sizes[:-1]) <= 5_000
     assert 1 < len(found["frames"]) < MOST

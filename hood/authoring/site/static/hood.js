@@ -217,7 +217,11 @@ if (typeof Search !== "undefined") {
 // A link to a page alone: to its top, or to any page in a folder that nobody serves, where none can be
 // fetched. Sphinx marks the words a moment after the page is there: a heading with one is looked for first.
 window.addEventListener("load", () => {
-  if (location.hash) return;
+  if (location.hash) {
+    // again, since pictures and fonts that came late have moved it
+    document.getElementById(decodeURIComponent(location.hash.slice(1)))?.scrollIntoView();
+    return;
+  }
   setTimeout(() => {
     const marked = (where) => document.querySelector(`article ${where} span.highlighted`);
     const found = marked("h2") ?? marked("h3") ?? marked("");

@@ -1,5 +1,6 @@
 """A course says which packages are its own, and which of them has its drivers."""
 
+import importlib
 import sys
 
 import pytest
@@ -47,8 +48,7 @@ def another_course(tmp_path, monkeypatch):
 
 
 def test_another_course_has_its_own_data_classes_and_drivers(another_course):
-    from lecture.asking.sizes import Size
-
+    Size = importlib.import_module("lecture.asking.sizes").Size
     assert copy_by_value(Size(3)) == Size(3)
     assert literal(Size(3)) == "Size(rows=3)"
     found = Subject(InProcess(lambda size: size.rows + 1)).drive("sizes:asked", Size(3))
