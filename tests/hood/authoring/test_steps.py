@@ -9,6 +9,7 @@ from hood.authoring import execute, review, steps
 from hood.authoring.notebooks.release import generate
 from hood.authoring.notebooks.text import Refused
 from hood.authoring.site.build import executed_with
+from hood.course import course as of_folder
 from hood.manifest import versions
 from hood.metadata import JUDGED, KEY, VERSIONS
 from hood.phase_paths import ROOT, pages
@@ -178,10 +179,16 @@ def test_a_lesson_that_was_executed_with_other_versions_is_stale_and_executed_ag
     assert check(course) == [
         f"{PAGE}: was executed with numpy {had} (now numpy 9.9.9): run `python -m hood build`"
     ]
-    assert executed_with(course.root / PAGE) == f" with Python {python} and numpy {had}"
+    assert (
+        executed_with(course.root / PAGE, of_folder(course.root))
+        == f" with Python {python} and numpy {had}"
+    )
     build(course)
     assert no_kernel == ["phases/01_rows/lesson.py"]
-    assert executed_with(course.root / PAGE) == f" with Python {python} and numpy 9.9.9"
+    assert (
+        executed_with(course.root / PAGE, of_folder(course.root))
+        == f" with Python {python} and numpy 9.9.9"
+    )
     assert check(course) == []
     build(course)
     assert len(no_kernel) == 1
@@ -191,12 +198,14 @@ def test_another_python_makes_no_lesson_stale_but_one_without_versions_is_stale(
     edit(course, PAGE, lambda nb: nb.metadata[KEY][VERSIONS].update(Python="3.99"))
     assert check(course) == []
     build(course)
-    assert executed_with(course.root / PAGE).startswith(" with Python 3.99 and numpy")
+    assert executed_with(course.root / PAGE, of_folder(course.root)).startswith(
+        " with Python 3.99 and numpy"
+    )
     edit(course, PAGE, lambda nb: nb.metadata[KEY].pop(VERSIONS))
     assert check(course) == [
         f"{PAGE}: does not say what it was executed with: run `python -m hood build`"
     ]
-    assert executed_with(course.root / PAGE) == ""
+    assert executed_with(course.root / PAGE, of_folder(course.root)) == ""
     build(course)
     assert no_kernel == ["phases/01_rows/lesson.py"]
 

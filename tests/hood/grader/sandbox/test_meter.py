@@ -87,7 +87,8 @@ def test_processes_stand_still_while_what_they_share_is_divided(
             # they go on, but for the one that had stopped itself
             before = counts(root)
             wait_until(lambda: all(a != b for a, b in zip(before, counts(root), strict=True)))
-            assert states(root).count("T") == 1
+            # the zygote's own meter may look at the same moment
+            wait_until(lambda: states(root).count("T") == 1)
 
 
 def test_processes_that_have_too_much_never_go_on() -> None:
