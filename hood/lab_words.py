@@ -6,6 +6,8 @@ import re
 # question in words waits for its answer: the course's own words, and nbgrader's.
 STUB = "write your answer here"
 UNANSWERED = ("*Your answer goes here.*", "*Write your answer here.*")
+# What stands in an answer that nobody has begun.
+BLANK = (f'NotImplementedError("{STUB}")', *UNANSWERED)
 # Below an exercise's heading: a class may leave it out.
 FURTHER = re.compile(r"^\*Further, ", re.MULTILINE)
 # The delimiters of what learners do not get: solutions, hidden tests, mark schemes.

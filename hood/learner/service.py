@@ -35,7 +35,7 @@ from IPython import get_ipython
 from IPython.display import Markdown, display
 
 from hood.judge import history
-from hood.lab_words import STUB, UNANSWERED
+from hood.lab_words import BLANK
 from hood.learner import cell_clock, what_now
 from hood.learner.contents import NOTEBOOK, ROOT
 from hood.phase_paths import WORK
@@ -46,8 +46,6 @@ HELD = 20  # seconds that the service holds a question open
 PATIENCE = 600.0  # seconds until a verdict is given up
 SECONDS = 30.0  # for one request
 MOST_CELLS = 500
-# What stands in an answer that nobody has begun.
-STUBS = (f'NotImplementedError("{STUB}")', UNANSWERED[-1])
 REQUEST = "regrade:"  # begins a text cell that asks for one
 P = ParamSpec("P")
 
@@ -205,7 +203,7 @@ def _why_not_again(lab: str, data: bytes, texts: list[str]) -> str:
     if before["sha256"] == hashlib.sha256(data).hexdigest():
         on = _moment(before["received"])
         return f"You handed in the same on {on}. Nothing was sent: that one holds."
-    blank = sum(stub in text for text in texts for stub in STUBS)
+    blank = sum(one in text for text in texts for one in BLANK)
     doubts = [means["said"]]
     if blank > (earlier := before["blank"]):
         doubts.append(f"{blank} of its answers are empty, and {earlier} of the earlier one.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -13,9 +14,10 @@ from hood.classroom.rules.sentences import moment
 from hood.classroom.rules.standing import in_zone, is_late, so_far, would_be
 from hood.grader.course import Course
 from hood.grader.submission.notebook import MAX_BYTES
+from hood.lab_words import BLANK
 
-# What stands in an answer that nobody has begun, as JSON writes it; see nbgrader_config.py.
-STUBS = (b'NotImplementedError(\\"write your answer here\\")', b"*Write your answer here.*")
+# What stands in an answer that nobody has begun, as JSON writes it.
+IN_JSON = tuple(json.dumps(blank)[1:-1].encode() for blank in BLANK)
 
 
 @dataclass(frozen=True)
@@ -111,4 +113,4 @@ def _on(rules: ClassRules | None, at: datetime) -> str:
 def _blank(path: Path) -> int:
     with path.open("rb") as file:
         data = file.read(MAX_BYTES)
-    return sum(data.count(stub) for stub in STUBS)
+    return sum(data.count(blank) for blank in IN_JSON)

@@ -72,7 +72,7 @@ def test_one_that_takes_no_mark_needs_none_either(asked, capsys):
 def test_one_that_may_hurt_is_asked_for(asked, capsys, answer, sent, why):
     asked.before(late=why == "late")
     asked.answer = answer
-    sources = ["x = 1"] if why == "late" else [STUB, "*Write your answer here.*"]
+    sources = ["x = 1"] if why == "late" else [STUB, "*Your answer goes here.*"]
     assert asked.submit(*sources) == sent
     assert len(asked.questions) == 1
     said = capsys.readouterr().out

@@ -1,6 +1,7 @@
 """What is kept of each hand-in; test_kill.py asks what a kill leaves of one by the service."""
 
 import hashlib
+import json
 import shutil
 from datetime import UTC, datetime, timedelta
 
@@ -11,6 +12,7 @@ from hood.classroom.hand_ins.store import FILE_STAMP, STAMP, HandIns
 from hood.classroom.rules.schema import ClassRules, HandInRule
 from hood.classroom.service.inbox import Inbox, again
 from hood.grader.course import open_course
+from hood.lab_words import BLANK
 from tests.hood.classroom.service.test_kill import left_by, put_back
 from tests.hood.tiny import LAB, write
 
@@ -168,10 +170,10 @@ RECEIPTS = {
 @pytest.mark.parametrize("rule", RECEIPTS)
 def test_the_receipt_says_what_holds(course, rule):
     rules = RULES.model_copy(update={"hand_ins": HandInRule(rule)})
-    lay(course, -1, b'{"x": "*Write your answer here.*"}')
+    lay(course, -1, json.dumps({str(number): blank for number, blank in enumerate(BLANK)}).encode())
     inbox = Inbox(course)
     newest = inbox.newest(rules, "ana", LAB)
-    assert newest.blank == 1
+    assert newest.blank == len(BLANK)
     more = again(rules, "ana", newest, DUE + timedelta(days=22))
     assert more.late
     assert more.said.startswith(f"You handed in {LAB} on 24 September 2026, 18:00 (UTC). This one")
