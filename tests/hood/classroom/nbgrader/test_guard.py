@@ -3,7 +3,7 @@
 import json
 import os
 import shutil
-import socket
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -110,8 +110,7 @@ def hostile_class(course):
     os.symlink("honest", course / "submitted" / "linked-student")
     folder = hand_in(course, "special", honest())
     os.mkfifo(folder / "data.csv")
-    with socket.socket(socket.AF_UNIX) as one:
-        one.bind(os.path.relpath(folder / "weights.pt"))
+    os.mknod(folder / "weights.pt", stat.S_IFSOCK | 0o600)  # `bind` takes 107 bytes of a path
     os.symlink("/dev/zero", folder / "zero.txt")
     os.mkfifo(hand_in(course, "fifo-time", honest()) / "timestamp.txt")
     os.symlink("/dev/zero", hand_in(course, "device-time", honest()) / "timestamp.txt")

@@ -1,7 +1,7 @@
 """Reading a submission: every kind of damage gives a message, and nothing blocks."""
 
 import os
-import socket
+import stat
 from datetime import datetime
 from types import SimpleNamespace
 
@@ -41,8 +41,7 @@ def special(kind, path):
     elif kind == "fifo":
         os.mkfifo(path)
     elif kind == "socket":
-        with socket.socket(socket.AF_UNIX) as one:
-            one.bind(str(path))
+        os.mknod(path, stat.S_IFSOCK | 0o600)  # `bind` takes 107 bytes of a path
     elif kind == "huge":
         with path.open("wb") as file:
             file.truncate(100_000_000)
