@@ -19,14 +19,18 @@ LAB ?=
 
 VENV := .venv
 READY := $(wildcard $(VENV)/.ready-*)
-# Of PyTorch: cuda or cpu. A .venv keeps what it has until the other is asked for. CPU is all there is on
-# macOS, and is taken, with no index asked, where pip is told of a folder that has it.
+# PyTorch's build, cuda or cpu. A .venv keeps the one that it has until the other is asked for. CUDA is chosen
+# where there is an NVIDIA GPU.
 NEARBY := $(wildcard $(PIP_FIND_LINKS)/torch-*+cpu-*)
-TORCH ?= $(or $(filter cuda cpu,$(subst -, ,$(READY))),$(if $(filter Darwin,$(shell uname -s))$(NEARBY),cpu),cuda)
-SIZE_cuda := 5.7 GB, with PyTorch's CUDA build; 2.6 GB without it: make $(MAKECMDGOALS) TORCH=cpu
-SIZE_cpu := 2.6 GB, with PyTorch's CPU build
-$(if $(SIZE_$(TORCH)),,$(error TORCH is cuda or cpu, not "$(TORCH)"))
-STAMP := $(VENV)/.ready-$(shell cat pyproject.toml lock/*.txt | git hash-object --stdin)-$(TORCH)
+TORCH ?= $(or $(filter cuda cpu,$(subst -, ,$(READY))),$(if $(shell nvidia-smi -L 2>/dev/null),cuda,cpu))
+# The packages: those that a learner needs, or all. `make lab` installs the first; a .venv that has all keeps them.
+PACKAGES := $(if $(and $(filter lab,$(MAKECMDGOALS)),$(if $(filter-out lab,$(MAKECMDGOALS)),,1),$(if $(findstring -all,$(READY)),,1)),learner,all)
+SIZE_cuda_all := 5.7 GB, with PyTorch's CUDA build; with TORCH=cpu it takes 2.7 GB
+SIZE_cpu_all := 2.7 GB, with PyTorch's CPU build
+SIZE_cuda_learner := 5.2 GB, with PyTorch's CUDA build; with TORCH=cpu it takes 2.2 GB
+SIZE_cpu_learner := 2.2 GB, with PyTorch's CPU build
+$(if $(SIZE_$(TORCH)_all),,$(error TORCH is cuda or cpu, not "$(TORCH)"))
+STAMP := $(VENV)/.ready-$(shell cat pyproject.toml lock/*.txt | git hash-object --stdin)-$(TORCH)-$(PACKAGES)
 # Tools are called by name, and so calls nbgrader `alembic` where it brings a gradebook up to date.
 RUN := PATH="$(CURDIR)/$(VENV)/bin:$$PATH"
 ALLOW_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
@@ -155,7 +159,7 @@ INSTALL := $(if $(UV),$(UV) pip install --python $(VENV)/bin/python,\
 CHECK := $(if $(UV),$(UV) pip check --python $(VENV)/bin/python,$(VENV)/bin/python -m pip check)
 LOCKED := $(INSTALL) --require-hashes --only-binary :all:
 TORCH_LOCK := lock/torch-$(TORCH).txt
-OTHERS := lock/packages.txt lock/extras.txt
+OTHERS := lock/packages.txt $(if $(filter all,$(PACKAGES)),lock/extras.txt)
 COUNT = $(shell cat $(1) | grep -c ==)
 # pip says too much of hundreds of packages, and nothing of how many are left.
 NUMBERED := $(if $(UV),,$(VENV)/bin/python lock/numbered.py env)
@@ -166,8 +170,8 @@ NUMBERED := $(if $(UV),,$(VENV)/bin/python lock/numbered.py env)
 $(STAMP):
 	@[ -n "$(UV)" ] || $(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
 	  echo "$(PYTHON) cannot make a virtual environment. Try: sudo apt install python3-venv" >&2; exit 1; }
-	@if [ "$$(cat $(VENV)/.ready-*-$(TORCH) 2>/dev/null)" != "$(CURDIR)" ]; then \
-	  $(MAKE_VENV) && echo "Made .venv with $$($(VENV)/bin/python --version). It will take $(SIZE_$(TORCH))"; fi
+	@if [ "$$(cat $(VENV)/.ready-*-$(TORCH)* 2>/dev/null)" != "$(CURDIR)" ]; then \
+	  $(MAKE_VENV) && echo "Made .venv with $$($(VENV)/bin/python --version). It will take $(SIZE_$(TORCH)_$(PACKAGES))"; fi
 	@rm -f $(VENV)/.ready-*
 	@$(VENV)/bin/python -c 'import re, sys; first, end = re.findall(r"3\.(\d+)", sys.argv[1]); \
 	  sys.exit(not int(first) <= sys.version_info.minor < int(end) and \

@@ -27,6 +27,19 @@ FRAMES_MIME = "application/vnd.open-the-hood.frames+json"
 MAY_RAISE = "raises-exception"
 
 
+def checksum(cell: Any) -> str:
+    """Return nbgrader's checksum of a cell that has its metadata, as nbgrader 0.9 computes it.
+
+    What a learner installs has no nbgrader, and a learner's copy keeps the checksum true.
+    """
+    marks = cell.metadata["nbgrader"]
+    graded, answered = bool(marks.get("grade")), bool(marks.get("solution"))
+    locked = not answered and (graded or bool(marks.get("locked")))
+    parts = [cell.source, cell.cell_type, str(graded), str(answered), str(locked)]
+    parts += [marks["grade_id"], *([str(float(marks["points"]))] if graded else [])]
+    return hashlib.md5("".join(parts).encode()).hexdigest()
+
+
 def mark(source: str) -> str:
     """Return what stands for a cell's text in a verdict's stamp."""
     return hashlib.sha256(source.strip().encode("utf-8", "replace")).hexdigest()[:12]

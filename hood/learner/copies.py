@@ -35,13 +35,12 @@ from typing import Any
 
 import nbformat
 from nbformat.notebooknode import NotebookNode
-from nbgrader.utils import compute_checksum
 
 from hood.atomic_files import why_not_written, write_whole
 from hood.learner.bring_in import Given, bring_in
 from hood.learner.cell_matching import name_of, settings
 from hood.learner.renamed import looks_like, what_to_do
-from hood.metadata import COPY, EXECUTED, KEY
+from hood.metadata import COPY, EXECUTED, KEY, checksum
 from hood.notebook_file import to_bytes
 from hood.phase_paths import ROOT, WORK, copy_of
 
@@ -147,7 +146,7 @@ def _read_original(data: bytes, place: PurePath, copy_place: PurePath) -> Notebo
         released = _is_released(cell)
         _relink(cell, link)
         if released and "checksum" in cell.metadata.get("nbgrader", {}):
-            cell.metadata.nbgrader.checksum = compute_checksum(cell)  # for nbgrader's Validate
+            cell.metadata.nbgrader.checksum = checksum(cell)  # for nbgrader's Validate
     return notebook
 
 
@@ -158,7 +157,7 @@ def _is_solution(cell: NotebookNode) -> bool:
 def _is_released(cell: NotebookNode) -> bool:
     """Return whether a cell's text is what nbgrader released, as far as its checksum can say."""
     said = cell.metadata.get("nbgrader", {}).get("checksum")
-    return said is None or said == compute_checksum(cell)
+    return said is None or said == checksum(cell)
 
 
 def _relink(cell: NotebookNode, link: Any) -> None:
