@@ -22,7 +22,7 @@ READY := $(wildcard $(VENV)/.ready-*)
 # PyTorch's build, cuda or cpu. A .venv keeps the one that it has until the other is asked for. CUDA is chosen
 # where there is an NVIDIA GPU.
 NEARBY := $(wildcard $(PIP_FIND_LINKS)/torch-*+cpu-*)
-TORCH ?= $(or $(filter cuda cpu,$(subst -, ,$(READY))),$(if $(shell nvidia-smi -L 2>/dev/null),cuda,cpu))
+TORCH ?= $(or $(filter cuda cpu,$(subst -, ,$(READY))),$(shell nvidia-smi -L >/dev/null 2>&1 && echo cuda || echo cpu))
 # The packages: those that a learner needs, or all. `make lab` installs the first; a .venv that has all keeps them.
 PACKAGES := $(if $(and $(filter lab,$(MAKECMDGOALS)),$(if $(filter-out lab,$(MAKECMDGOALS)),,1),$(if $(findstring -all,$(READY)),,1)),learner,all)
 SIZE_cuda_all := 5.7 GB, with PyTorch's CUDA build; with TORCH=cpu it takes 2.7 GB

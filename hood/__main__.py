@@ -17,6 +17,7 @@ import os
 import select
 import sys
 from collections.abc import Sequence
+from types import ModuleType
 
 from hood import UserError
 from hood.atomic_files import why_not_written
@@ -35,7 +36,10 @@ COMMANDS = {
         "hood.learner.copies",
         "make or refresh a learner's copies of lessons and labs, in work/",
     ),
-    "check": ("hood.grader.batch.check", "grade one notebook without a sandbox and record nothing"),
+    "check": (
+        "hood.learner.whole_lab",
+        "run a lab's notebook and print the verdicts of its checks",
+    ),
     "selftest": (
         "hood.authoring.proof.selftest",
         "run every check against its own misconceptions and alternates",
@@ -76,9 +80,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         if word.startswith("-") and (root / "source" / word).is_dir():
             print(f"hood: {lab_problem(word)}", file=sys.stderr)
             return 2
-    args = make_parser(argv[0] if argv else None).parse_args(argv)
+    args = argparse.Namespace(command=argv[0] if argv else "")
     try:
-        return args.run(args, root)
+        args = make_parser(args.command).parse_args(argv)
+        return int(args.run(args, root))
     except UserError as error:
         print(f"hood {args.command}: {error}", file=sys.stderr)
         return 2
@@ -102,11 +107,25 @@ def make_parser(chosen: str | None) -> argparse.ArgumentParser:
     for name, (module_name, summary) in COMMANDS.items():
         command = commands.add_parser(name, help=summary, description=summary)
         if name == chosen:
-            with long_lived():
-                module = importlib.import_module(module_name)
+            module = import_command(name, module_name)
             module.add_arguments(command)
             command.set_defaults(run=module.run)
     return parser
+
+
+def import_command(name: str, module_name: str) -> ModuleType:
+    """Return a command's module. Raises UserError when a package that it needs is not installed."""
+    try:
+        with long_lived():
+            return importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if package in ("", "hood"):
+            raise
+        raise UserError(
+            f"`{name}` needs the package {package}, which is not installed: `make lab` installs "
+            "what a learner needs. `make tools` installs the rest"
+        ) from None
 
 
 def as_program() -> int:

@@ -10,8 +10,8 @@ import pytest
 
 from hood.phase_paths import ROOT
 
-WHEEL = "torch-2.13.0+cpu-cp311-cp311-manylinux_2_28_x86_64.whl"
 CPU, CUDA = "-r lock/torch-cpu.txt", "-r lock/torch-cuda.txt"
+EXTRAS = "-r lock/extras.txt"
 
 
 @pytest.fixture
@@ -37,25 +37,52 @@ def printed(tmp_path):
     return call
 
 
-@pytest.mark.skipif(os.uname().sysname != "Linux", reason="only Linux has two builds of PyTorch")
-def test_the_build_that_is_installed(printed, tmp_path):
-    said = printed()
+@pytest.fixture
+def gpu(tmp_path):
+    """Return a PATH with a program that says whether there is a GPU, as NVIDIA's does."""
+
+    def path(status: int) -> str:
+        program = tmp_path / "bin" / "nvidia-smi"
+        program.parent.mkdir(exist_ok=True)
+        program.write_text(f"#!/bin/sh\necho GPU; exit {status}\n")
+        program.chmod(0o755)
+        return f"{program.parent}:{os.environ['PATH']}"
+
+    return path
+
+
+def test_cuda_is_chosen_where_there_is_a_gpu_or_it_is_asked_for(printed, gpu):
+    assert CPU in printed(PATH=gpu(1))
+    said = printed(PATH=gpu(0))
     assert CUDA in said
-    assert "5.7 GB, with PyTorch's CUDA build; 2.6 GB without it: make build TORCH=cpu" in said
-    said = printed("TORCH=cpu")
-    assert CPU in said
-    assert CUDA not in said
-    assert CPU in printed(TORCH="cpu")  # as a container sets it
+    assert "5.7 GB, with PyTorch's CUDA build; with TORCH=cpu it takes 2.7 GB" in said
+    assert CPU in printed("TORCH=cpu", PATH=gpu(0))
+    assert CPU in printed(TORCH="cpu", PATH=gpu(0))  # as a container sets it
+    assert CUDA in printed("TORCH=cuda", PATH=gpu(1))
     assert 'TORCH is cuda or cpu, not "gpu"' in printed("TORCH=gpu")
-    (tmp_path / WHEEL).touch()
-    assert CPU in printed(PIP_FIND_LINKS=str(tmp_path))
 
 
-def test_a_venv_keeps_its_build_until_the_other_is_asked_for(printed, tmp_path):
+def test_a_venv_keeps_its_build_until_the_other_is_asked_for(printed, tmp_path, gpu):
     (tmp_path / ".venv").mkdir()
     (tmp_path / ".venv" / ".ready-0123abc-cpu").write_text(str(tmp_path))
-    assert CPU in printed()
+    assert CPU in printed(PATH=gpu(0))
     assert CUDA in printed("TORCH=cuda")
+
+
+def test_make_lab_alone_installs_what_a_learner_needs_and_keeps_what_is_there(printed, tmp_path):
+    said = printed("TORCH=cpu", target="lab")
+    assert "2.2 GB" in said
+    assert EXTRAS not in said
+    for target in ("teach", "hub", "site", "test", "demo", "tools"):
+        said = printed("TORCH=cpu", target=target)
+        assert EXTRAS in said, target
+        assert "2.7 GB" in said
+    (tmp_path / ".venv").mkdir()
+    ready = tmp_path / ".venv" / ".ready-0123abc-cpu-learner"
+    ready.write_text(str(tmp_path))
+    assert EXTRAS in printed(target="teach")
+    ready.rename(ready.with_name(".ready-0123abc-cpu-all"))
+    assert EXTRAS in printed(target="lab")
 
 
 def test_threads_that_wait_for_work_sleep():

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import re
-import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from jupyter_client.manager import AsyncKernelManager
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 from nbformat import NotebookNode
@@ -19,6 +17,7 @@ from hood.authoring.notebooks.notebook import LANGUAGE
 from hood.authoring.notebooks.text import Problem, Refused, Text, TextCell, at
 from hood.grader.course_sandbox import of_course
 from hood.grader.execution.graded_cell import plain
+from hood.learner.whole_lab import this_python
 from hood.metadata import MAY_RAISE
 from hood.phase_paths import environment_with
 
@@ -59,20 +58,6 @@ def run_page(
         except (CellExecutionError, CellTimeoutError, DeadKernelError) as error:
             raise Refused([failure(notebook, text, error)]) from None
     return tidy(notebook, root)
-
-
-def this_python(folder: str) -> AsyncKernelManager:
-    """Return a kernel manager for the interpreter that runs the build, whatever is installed.
-
-    The kernel has sockets in `folder`, not TCP ports, which other users could open.
-    """
-    manager = AsyncKernelManager(
-        kernel_name="python3", transport="ipc", connection_file=str(Path(folder, "kernel.json"))
-    )
-    assert manager.kernel_spec is not None
-    arguments = ["-m", "ipykernel_launcher", "-f", "{connection_file}"]
-    manager.kernel_spec.argv = [sys.executable, *arguments]
-    return manager
 
 
 def kernel_environment(root: Path) -> dict[str, str]:

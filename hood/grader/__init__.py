@@ -37,8 +37,8 @@ The batch process again
 13. classroom.recording      writes autograded/ and the gradebook, in a transaction for each; where
                              many fail, the lab's own source is graded, too
 
-`nbgrader` has what nbgrader's own commands need, and all that is patched in it without a class;
-`batch.check` grades one notebook without a sandbox. `course` opens a course folder with nbgrader's
-settings, `course_sandbox` asks what the course adds to sandboxes, `outline` reads a lab's exercises
-and points, `run_record` what is kept of a run in a notebook.
+`nbgrader` has what nbgrader's own commands need, and all that is patched in it without a class.
+`course` opens a course folder with nbgrader's settings, `course_sandbox` asks what the course adds
+to sandboxes, `outline` reads a lab's exercises and points, `run_record` what is kept of a run in a
+notebook.
 """

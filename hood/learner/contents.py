@@ -162,7 +162,7 @@ def show_check_command(lab: str, root: Path = ROOT) -> None:
     """Print :func:`check_command`, or why there is none in this copy of the course."""
     if building():
         print("Run this cell (Shift+Enter), and the command for your machine appears here.")
-    elif not (root / "hood" / "grader" / "batch" / "check.py").exists():
+    elif not (root / "hood" / "judge" / "verdicts").exists():
         print("This copy of the course came without the checks, so there is no such command.")
     else:
         print(check_command(lab, root))

@@ -134,7 +134,7 @@ class Group:
 def read_lab(phase: Phase, path: Path) -> LabProgress:
     """Read one saved lab. A file that is no notebook is reported, never raised."""
     try:
-        exercises = tuple(replace(_exercise(one), path=path) for one in groups(cells_of(path)))
+        found = tuple(replace(one, path=path) for one in exercises(cells_of(path)))
         saved = path.stat().st_mtime
     except OSError as error:
         return LabProgress(phase, trouble=f"cannot be opened: {error.strerror}")
@@ -144,7 +144,12 @@ def read_lab(phase: Phase, path: Path) -> LabProgress:
             trouble=f"{path.name} is not a readable notebook; "
             "take a fresh copy of the lab, or an older one of yours",
         )
-    return LabProgress(phase, exercises, saved=saved)
+    return LabProgress(phase, found, saved=saved)
+
+
+def exercises(cells: list[Cell]) -> Iterator[Exercise]:
+    """Yield the exercises of a lab's cells, with what the verdicts below them say."""
+    yield from map(_exercise, groups(cells))
 
 
 def cells_of(path: Path) -> list[Cell]:

@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+from hood import __main__ as program
+
 COMMAND = """
 import sys
 from hood import __main__ as program
@@ -46,3 +48,17 @@ def test_what_breaks_elsewhere_is_told():
     status, said = ended(["-c", COMMAND.format(NO_READER)], reader=True)
     assert (status, "BrokenPipeError" in said) == (1, True)
     assert ended(["-c", COMMAND.format("sys.exit(2)")], reader=True) == (2, "")
+
+
+def test_a_command_whose_packages_are_not_installed_says_what_installs_them(
+    monkeypatch, capsys, tmp_path
+):
+    (tmp_path / "lacking.py").write_text("import not_installed.anywhere")
+    (tmp_path / "broken.py").write_text("import hood.not_there")
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in ("lacking", "broken"):
+        monkeypatch.setitem(program.COMMANDS, name, (name, "a command"))
+    assert program.main(["lacking"]) == 2
+    assert "hood lacking: `lacking` needs the package not_installed" in capsys.readouterr().err
+    with pytest.raises(ModuleNotFoundError, match="hood.not_there"):
+        program.main(["broken"])

@@ -1,10 +1,10 @@
 """An answer has one verdict, whoever asks for it.
 
-``check`` in a notebook, ``python -m hood check``, the service and grading judge every alternate
-of every lab, below cells that any learner may write. All of it must earn all points. A proof hands
-in everything; else one column of alternates is drawn, the service is asked for the exercises by
-hand, whose verdicts hang on more than values, and grading is left to ``test_lab_proof.py``, where a
-learner of the sample hands in alternates with the same cells beside them.
+``check`` in a notebook, the service and grading judge every alternate of every lab, below cells
+that any learner may write. All of it must earn all points. A proof hands in everything; else one
+column of alternates is drawn, the service is asked for the exercises by hand, whose verdicts hang
+on more than values, and grading is left to ``test_lab_proof.py``, where a learner of the sample
+hands in alternates with the same cells beside them.
 """
 
 import copy
@@ -18,7 +18,6 @@ from nbformat.v4 import output_from_msg
 from hood.authoring.proof.sample_class import lab as sample
 from hood.authoring.proof.sample_class import right
 from hood.classroom.service.single_exercise import exercise_alone, handed_in, verdict_of
-from hood.grader.batch.check import graded_here
 from hood.grader.batch.grading import grade
 from hood.grader.batch.intake import read_lab
 from hood.grader.batch.job import Job, LabFiles, Submission
@@ -76,16 +75,6 @@ def test_grading(submissions):
     for one in submissions:
         done = grade(Job(one.lab, "ann", Submission({one.name: one.file()}), "id"))
         found = read_verdicts(nbformat.reads(done.notebooks[0].data.decode(), 4))
-        assert earned(found) == one.full, said(found)
-
-
-@pytest.mark.slow(60)
-@pytest.mark.of_labs
-def test_the_command_line(submissions, tmp_path):
-    for one in submissions:
-        path = tmp_path / "mine.ipynb"
-        path.write_bytes(one.file())
-        found = read_verdicts(graded_here(path, ROOT, "a seed").nb)
         assert earned(found) == one.full, said(found)
 
 

@@ -120,12 +120,12 @@ def test_only_the_named_labs(released):
 
 
 def test_checks_are_packed_only_if_asked_for(released):
-    released.write("hood/grader/batch/check.py", "")
+    released.write("hood/judge/verify.py", "")
     files = learner_files(released.root, with_checks=True)
     own = {"phases/01_rows/lab.py", "phases/01_rows/checks.py"}
-    assert own | {"hood/grader/batch/check.py"} <= set(files)
+    assert own | {"hood/judge/verify.py"} <= set(files)
     assert "the answers among it" in files["README.md"].decode()
-    assert "hood/grader/batch/check.py" not in learner_files(released.root)
+    assert "hood/judge/verify.py" not in learner_files(released.root)
 
 
 def unpack(files, folder):

@@ -1,0 +1,163 @@
+"""``python -m hood check LAB``: run a lab's notebook as a whole, and print what its checks say.
+
+All cells run from top to bottom in a fresh kernel, with the rights of the current user, and the
+notebook's file is left as it is. The verdicts are those of ``check(...)`` in the graded cells.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import nbformat
+from jupyter_client.manager import AsyncKernelManager
+from nbclient import NotebookClient
+from nbclient.exceptions import DeadKernelError
+from nbformat import NotebookNode
+
+from hood import UserError
+from hood.learner.lab_file import UNREADABLE, Exercise, cells_of, exercises, groups, verdicts
+from hood.phase_paths import choose, environment_with, opened, phases
+from hood.verdict import FULL, VERDICT_MIME, Status
+
+WORDS = 40  # columns of an exercise's title
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    words = "a lab, such as 01_tensors or 01, for the notebook in work/; or a notebook's path"
+    parser.add_argument("notebook", help=words)
+
+
+def run(args: argparse.Namespace, root: Path) -> int:
+    """Run the notebook, print a table and each verdict that is not right; return the exit status.
+
+    It is 1 when a graded cell of the lab is missing or gave no verdict. Raises UserError when the
+    file is not a notebook, or not one of the course's labs.
+    """
+    path = _find(args.notebook, root)
+    lab = _lab_of(path, root)
+    notebook = run_notebook(path, root)
+    found = {exercise.name: exercise for exercise in exercises(notebook.cells)}
+    missing = []
+    for released in lab:
+        exercise = found.get(released.name)
+        if exercise is None or (exercise.earned is None and not released.words):
+            missing.append(released.name)
+    print("\n".join(_table([found.get(one.name, one) for one in lab], missing)))
+    for text in _mistakes(notebook):
+        print(f"\n{text}")
+    if missing:
+        print(
+            f"\nNo verdict of {', '.join(missing)}: the graded cell is missing, or `check(...)` in "
+            "it did not run. Compare the notebook with the lab in release/."
+        )
+    return 1 if missing else 0
+
+
+def run_notebook(path: Path, root: Path) -> NotebookNode:
+    """Return a notebook as it is after all its cells ran in a fresh kernel, in its own folder.
+
+    A cell that raises an error does not stop the others. Raises UserError when the kernel dies.
+    """
+    notebook = nbformat.read(path, as_version=4)
+    code = [number for number, cell in enumerate(notebook.cells) if cell.cell_type == "code"]
+
+    def say(cell: NotebookNode, cell_index: int) -> None:
+        if sys.stderr.isatty() and cell_index in code:
+            done = f"running cell {code.index(cell_index) + 1} of {len(code)} ..."
+            print(f"\r{done}", end="\r", file=sys.stderr, flush=True)
+
+    with tempfile.TemporaryDirectory(prefix="lab-kernel-") as private:
+        client = NotebookClient(
+            notebook,
+            km=this_python(private),
+            timeout=None,
+            allow_errors=True,
+            record_timing=False,
+            shutdown_kernel="immediate",
+            on_cell_start=say,
+            resources={"metadata": {"path": str(path.resolve().parent)}},
+        )
+        try:
+            client.execute(env=environment_with(root), cleanup_kc=True)
+        except DeadKernelError:
+            raise UserError(
+                f"the kernel died while {path.name} ran. Run its cells one by one in JupyterLab to "
+                "see which one ends it"
+            ) from None
+    return notebook
+
+
+def this_python(folder: str) -> AsyncKernelManager:
+    """Return a manager of a kernel with the Python that runs this, whatever else is installed.
+
+    The kernel has sockets in ``folder``, not TCP ports, which other users could open.
+    """
+    manager = AsyncKernelManager(
+        kernel_name="python3", transport="ipc", connection_file=str(Path(folder, "kernel.json"))
+    )
+    assert manager.kernel_spec is not None
+    manager.kernel_spec.argv = [
+        *(sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}")
+    ]
+    return manager
+
+
+def _find(word: str | Path, root: Path) -> Path:
+    """Return the notebook that a word names: a file, or a lab's copy in work/, or in release/."""
+    path = Path(word)
+    if path.exists() or path.suffix:
+        return path
+    return opened(choose(root, [str(word)])[0].release, root)
+
+
+def _lab_of(path: Path, root: Path) -> list[Exercise]:
+    """Return the exercises of the released lab with which a notebook shares the most.
+
+    Raises UserError when the file cannot be read, or shares none.
+    """
+    try:
+        mine = {group.name for group in groups(cells_of(path))}
+    except OSError as error:
+        raise UserError(f"{path} could not be opened: {error.strerror}") from None
+    except UNREADABLE:
+        raise UserError(f"{path} is not a readable notebook") from None
+    releases = [phase.release for phase in phases(root) if phase.release.is_file()]
+    labs = [list(exercises(cells_of(release))) for release in releases]
+    lab = max(labs, key=lambda each: sum(one.name in mine for one in each), default=[])
+    if not any(exercise.name in mine for exercise in lab):
+        raise UserError(
+            "this notebook is not one of the course's labs: none of its graded cells belongs to "
+            "one. `make lab` puts the labs into work/"
+        )
+    return lab
+
+
+def _table(lab: list[Exercise], missing: list[str]) -> Iterator[str]:
+    """Yield a line for each exercise, and one for the sum."""
+    for exercise in lab:
+        title = exercise.title or exercise.name
+        title = title if len(title) <= WORDS else f"{title[: WORDS - 1]}…"
+        if exercise.words:
+            share = f"  – of {exercise.points:g}, marked by a person"
+        elif exercise.name in missing:
+            share = f"  – of {exercise.points:g}, no verdict"
+        else:
+            share = f"{exercise.earned or 0:3g} of {exercise.points:g}"
+            share += "" if exercise.begun else ", not attempted"
+        yield f"{title:{WORDS}} {exercise.name:24} {share}"
+    judged = [exercise for exercise in lab if not exercise.words]
+    earned = sum(exercise.earned or 0 for exercise in judged)
+    yield f"{'':{WORDS}} {'all':24} {earned:3g} of {sum(one.points for one in judged):g}"
+
+
+def _mistakes(notebook: NotebookNode) -> Iterator[str]:
+    """Yield the text of each verdict that is neither right nor of an exercise without an answer."""
+    for cell in notebook.cells:
+        for output in verdicts(cell):
+            status = output["data"][VERDICT_MIME].get("status")
+            if status not in FULL and status != Status.NOT_ATTEMPTED:
+                yield output["data"].get("text/plain", "")

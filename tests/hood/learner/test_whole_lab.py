@@ -1,0 +1,125 @@
+"""``python -m hood check``: a whole lab in a fresh kernel, a table, and an exit status."""
+
+import argparse
+import json
+import subprocess
+import sys
+
+import nbformat
+import pytest
+
+from hood import UserError
+from hood.learner import whole_lab
+from hood.phase_paths import ROOT, environment_with
+from tests.hood.tiny import cell, write
+
+LAB = "00_hello"
+RELEASE = ROOT / "release" / LAB / f"{LAB}.ipynb"
+RIGHT = """def grid_size(n, block):
+    return -(-n // block)
+"""
+WRONG = """def masked_block(program, n, block):
+    return list(range(program * block, (program + 1) * block))
+"""
+
+
+def lab(**answers):
+    nb = nbformat.read(RELEASE, as_version=4)
+    for name, answer in answers.items():
+        stub = next(c for c in nb.cells if f"def {name}(" in c.source and c.cell_type == "code")
+        stub.source = answer
+    return nb
+
+
+def check(path, capsys):
+    status = whole_lab.run(argparse.Namespace(notebook=path), ROOT)
+    return status, capsys.readouterr().out
+
+
+@pytest.mark.slow(6)
+def test_for_real_in_another_process(tmp_path):
+    path = write(lab(grid_size=RIGHT, masked_block=WRONG), tmp_path / "any name.ipynb")
+    before = path.read_bytes()
+    done = subprocess.run(
+        [sys.executable, "-m", "hood", "check", str(path)],
+        cwd=ROOT,
+        env=environment_with(ROOT),
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    rows = dict(line[41:].split(maxsplit=1) for line in done.stdout.splitlines()[:3])
+    assert rows["grid_size"] == "3 of 3"
+    assert rows["masked_block"] != "3 of 3"
+    assert "not yet" in done.stdout
+    assert "to paste into your notebook" in done.stdout
+    assert done.stderr == ""
+    assert path.read_bytes() == before
+
+
+@pytest.mark.slow(4)
+def test_what_nobody_has_attempted_costs_no_words(capsys):
+    status, text = check(RELEASE, capsys)
+    assert status == 0
+    assert text.count("not attempted") == 2
+    assert "0 of 6" in text
+    assert "not yet" not in text
+
+
+@pytest.fixture
+def ran(monkeypatch):
+    """Replace the kernel: the notebook is as it was saved."""
+    monkeypatch.setattr(
+        whole_lab, "run_notebook", lambda path, root: nbformat.read(path, as_version=4)
+    )
+
+
+def test_a_graded_cell_that_is_missing_or_checks_nothing_is_named(ran, tmp_path, capsys):
+    nb = lab(grid_size=RIGHT)
+    nb.cells.remove(cell(nb, "masked_block"))
+    status, text = check(write(nb, tmp_path / "x.ipynb"), capsys)
+    assert status == 1
+    assert "No verdict of grid_size, masked_block: the graded cell is missing" in text
+    assert text.count("– of 3, no verdict") == 2
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        (b"", "not a readable notebook"),
+        (b"{", "not a readable notebook"),
+        (b"[]", "not a readable notebook"),
+        (b'{"nbformat": 4, "cells": []}', "not one of the course's labs"),
+    ],
+)
+def test_another_file_is_refused_in_words(tmp_path, data, says):
+    path = write(data, tmp_path / "x.ipynb")
+    with pytest.raises(UserError, match=says):
+        whole_lab.run(argparse.Namespace(notebook=path), ROOT)
+
+
+def test_a_lab_is_found_by_its_name_or_number_in_work_first(ran, tmp_path, capsys):
+    (tmp_path / "phases" / LAB).mkdir(parents=True)
+    (tmp_path / "phases" / LAB / "lesson.py").write_text("")
+    with pytest.raises(UserError, match="could not be opened"):
+        whole_lab.run(argparse.Namespace(notebook=LAB), tmp_path)
+    write(lab(), tmp_path / "release" / LAB / f"{LAB}.ipynb")
+    whole_lab.run(argparse.Namespace(notebook="00"), tmp_path)
+    assert "not attempted" not in capsys.readouterr().out
+    mine = lab()
+    mine.cells.remove(cell(mine, "grid_size"))
+    write(mine, tmp_path / "work" / LAB / f"{LAB}.ipynb")
+    whole_lab.run(argparse.Namespace(notebook="00"), tmp_path)
+    assert "grid_size" in capsys.readouterr().out.splitlines()[-1]
+    with pytest.raises(UserError, match="there is no phase"):
+        whole_lab.run(argparse.Namespace(notebook="98"), tmp_path)
+
+
+@pytest.mark.slow(4)
+def test_a_kernel_that_dies_is_said(tmp_path):
+    path = write(
+        lab(grid_size="import os\nos._exit(3)\ndef grid_size(): ..."), tmp_path / "x.ipynb"
+    )
+    with pytest.raises(UserError, match="the kernel died"):
+        whole_lab.run(argparse.Namespace(notebook=path), ROOT)
+    assert json.loads(path.read_text())["cells"]
