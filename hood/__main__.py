@@ -40,6 +40,10 @@ COMMANDS = {
         "hood.learner.whole_lab",
         "run a lab's notebook and print the verdicts of its checks",
     ),
+    "explain": (
+        "hood.learner.explain",
+        "print an exercise's question, a learner's code and its verdict, to paste into a chat",
+    ),
     "selftest": (
         "hood.authoring.proof.selftest",
         "run every check against its own misconceptions and alternates",

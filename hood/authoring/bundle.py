@@ -41,6 +41,7 @@ from hood.course import ENGINE, course
 from hood.course import FILE as COURSE
 from hood.grader.course import open_course
 from hood.grader.submission.released import remember_release
+from hood.learner.agents import AGENTS, CLAUDE, POINTER, agents_text
 from hood.learner.contents import CLASS, contents_html, contents_text
 from hood.phase_paths import START, PhasePaths, choose, pages
 
@@ -172,6 +173,8 @@ def learner_files(
     said = {"archive": name or f"{about.id}.zip", "course": about, "pythons": pythons}
     said |= {"with_checks": with_checks, "in_class": rules is not None}
     files["README.md"] = TEMPLATES.get_template("README.md.j2").render(said).encode()
+    files[AGENTS] = agents_text(root, "this folder", with_checks).encode()
+    files[CLAUDE] = POINTER.encode()
     files["LICENSE"] = (root / "LICENSE").read_bytes()
     if rules:
         files[CLASS] = rules_for_learners(root, rules)

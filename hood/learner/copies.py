@@ -37,6 +37,7 @@ import nbformat
 from nbformat.notebooknode import NotebookNode
 
 from hood.atomic_files import why_not_written, write_whole
+from hood.learner import agents
 from hood.learner.bring_in import Given, bring_in
 from hood.learner.cell_matching import name_of, settings
 from hood.learner.renamed import looks_like, what_to_do
@@ -80,6 +81,8 @@ def run(args: argparse.Namespace, root: Path = ROOT) -> int:
             ]
         if done:
             print(f"{place}: " + "\n    ".join(done))
+    if (root / WORK).is_dir():
+        agents.write(root)
     if made:
         print(f"{WORK}/: {made} {'copies' if made > 1 else 'copy'} made")
     return int(left)

@@ -25,6 +25,7 @@ from hood.course import course
 from hood.judge import history
 from hood.learner import journal
 from hood.learner.contents import PHASES, ROOT, own_notebook
+from hood.learner.explain import explained, without_hints
 from hood.learner.lab_file import (
     UNREADABLE,
     Exercise,
@@ -199,23 +200,13 @@ def _for_tutor(name: str, mine: Group | None, verdict: str) -> str:
         for stub in (mine.stubs if mine else [])
         for cell in [str(stub.get("id", ""))]
     ]
-    parts = [mine.question] if mine else [f"## {name}"]
-    parts += [f"My answer:\n\n{_fenced(one, 'python')}" for one in code]
-    parts.append(f"What its check said:\n\n{_fenced(verdict, 'text')}")
-    text = escape("\n\n".join(parts))
+    question = without_hints(mine.question) if mine else f"## {name}"
+    text = escape(explained(question, code, verdict))
     return (
         "<details><summary>Copy for a tutor: the question, your code and the verdict</summary>"
         f'<button type="button" style="{BUTTON}" onclick="{escape(COPIES)}">Copy</button>'
         f'<pre style="{PAPER}">{text}</pre></details>'
     )
-
-
-def _fenced(text: str, language: str) -> str:
-    """Return a text in a fence that is longer than any row of backquotes in it."""
-    fence = "```"
-    while fence in text:
-        fence += "`"
-    return f"{fence}{language}\n{text.strip()}\n{fence}"
 
 
 def _call(name: str) -> str:

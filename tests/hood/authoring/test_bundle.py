@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -44,6 +45,8 @@ def released(project):
 def test_the_list_of_files(released):
     assert sorted(learner_files(released.root)) == sorted(
         [
+            "AGENTS.md",
+            "CLAUDE.md",
             "LICENSE",
             "README.md",
             "benchmarks/records/nvidia-h200/clocks.json",
@@ -126,6 +129,19 @@ def test_checks_are_packed_only_if_asked_for(released):
     assert own | {"hood/judge/verify.py"} <= set(files)
     assert "the answers among it" in files["README.md"].decode()
     assert "hood/judge/verify.py" not in learner_files(released.root)
+
+
+@pytest.mark.parametrize("with_checks", [False, True])
+def test_what_an_assistant_reads_names_only_what_is_there(with_checks):
+    files = learner_files(ROOT, ["00"], with_checks=with_checks)
+    text = files["AGENTS.md"].decode()
+    assert files["CLAUDE.md"] == b"@AGENTS.md\n"
+    modules = re.findall(r"python -m (\S+)", text)
+    folders = re.findall(r"`([\w/]+/)`", text)
+    assert modules
+    assert all(f"{module.replace('.', '/')}.py" in files for module in modules)
+    assert all(any(path.startswith(folder) for path in files) for folder in folders)
+    assert ("phases/" in folders, "solution(" in text) == (with_checks, with_checks)
 
 
 def unpack(files, folder):
