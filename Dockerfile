@@ -1,5 +1,5 @@
-# Two images. The first is for learners on a JupyterHub, with the archive and nothing of the project; TEACHING.md
-# ("On a JupyterHub: two installs") says how it is used. JUPYTERHUB is the hub's own version.
+# Two images. The first is for learners on a JupyterHub, with the archive and nothing of the project; docs/how-to/jupyterhub.md
+# says how it is used. JUPYTERHUB is the hub's own version.
 #     python -m hood bundle
 #     docker build --target learner --build-arg JUPYTERHUB=6.1.1 --tag open-the-hood-learner --file Dockerfile dist
 # Not tried with Docker yet: its steps were run in a fresh folder, up to a server without a hub.

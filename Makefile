@@ -52,7 +52,7 @@ export OMP_WAIT_POLICY := passive
 # As containers often set it: the tests start hundreds of processes, and each would compile anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo check test proof form quick types built lab teach hub build site bench lock clean help tools
+.PHONY: demo check test proof form quick types built lab teach hub build site pictures bench lock clean help tools
 .DEFAULT_GOAL := help
 
 help:
@@ -65,6 +65,7 @@ help:
 	@echo "make hub     try a JupyterHub whose learners get verdicts from the service"
 	@echo "make build   turn the text in phases/ into notebooks"
 	@echo "make site    the course as a static site, build/site/html"
+	@echo "make pictures take the README's pictures anew, from a real JupyterLab"
 	@echo "make lock    renew lock/ from pyproject.toml"
 	@echo "make bench   measure how fast a class is graded; with an NVIDIA GPU, the kernels, too"
 	@echo "make clean   remove .venv, dist and caches; never submissions or grades"
@@ -135,6 +136,10 @@ build: $(STAMP)
 
 site: $(STAMP)
 	@$(RUN) python -m hood site
+
+# The README's, from a real JupyterLab; Pillow writes them small.
+pictures: $(STAMP)
+	@$(RUN) python -m tests.browser.pictures
 
 bench: $(STAMP)
 	@$(RUN) python -m benchmarks.grading

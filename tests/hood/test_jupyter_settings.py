@@ -33,6 +33,6 @@ def test_both_have_links_to_sections_and_no_news_and_teachers_the_menus(
     assert (MENU in settings) == menu
 
 
-@pytest.mark.parametrize("place", ["Makefile", "TEACHING.md"])
+@pytest.mark.parametrize("place", ["Makefile", "docs/how-to/jupyterhub.md"])
 def test_who_teaches_has_both_folders(place):
     assert "hood/classroom/marking/jupyter:" in (ROOT / place).read_text(encoding="utf-8")

@@ -30,7 +30,7 @@ from hood.judge.connection.drivers import INPUTS_KEPT
 from hood.judge.connection.settings import usual_settings
 from hood.judge.verdicts.answer_key import AnswerKey
 
-PAGE = "SECURITY.md"
+PAGE = "docs/explanation/walls.md"
 COMMAND = "python -m hood claims --write"
 BEGIN, END = f"<!-- `{COMMAND}` makes this table -->\n", "<!-- end of the table -->\n"
 HEAD = "points", "on claims", "on rules", "on either"

@@ -8,6 +8,7 @@ import re
 import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -20,6 +21,7 @@ from hood import UserError
 from hood.addresses import INDEX, LESSONS, repository_url
 from hood.atomic_files import write_whole
 from hood.authoring.notebooks.notebook import stamp
+from hood.authoring.site.docs import write_docs
 from hood.authoring.site.frames import VIEWS as VIEWS_FILE
 from hood.authoring.site.frames import frames_of
 from hood.authoring.site.markdown import VIEWS, page_markdown
@@ -108,6 +110,7 @@ def build(
     clear(site)
     clear(sources)
     about = course(root)
+    guides = write_docs(root, sources)
     for page in every:
         top, views = "", None if page.is_lab or page.is_words else pictures.get(page.phase)
         if page.is_lab:
@@ -119,6 +122,7 @@ def build(
             top = EXECUTED.format(executed_with(page.notebook, about), moving_too)
         elif page.docname == INDEX:
             top = START_HERE
+            page = replace(page, below=(*page.below, *guides))
         moved = {}
         if views:
             moved = json.loads((views / VIEWS_FILE).read_text(encoding="utf-8"))

@@ -68,12 +68,12 @@ HOW = (
 
 LATE = (
     "Canvas calls late, and does not say when: %s. Lay the list of its API beside the download "
-    "(README.md, From an LMS), or run this again with --force and, for example, "
+    "(docs/how-to/collect-from-an-lms.md), or run this again with --force and, for example, "
     '--CarefulCollector.late_as="2 days"'
 )
 UNKNOWN = (
     "%s was left alone: it is no table of Moodle's or Canvas's in a language that is read here "
-    "(README.md, From an LMS)"
+    "(docs/how-to/collect-from-an-lms.md)"
 )
 
 

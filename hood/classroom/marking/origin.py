@@ -16,7 +16,7 @@ SHARED = (
     "The pages for marking are closed here. This hub shows everybody's pages at one address, so a "
     "page that a learner wrote could give marks with your rights as soon as you open it. Let the "
     "hub's administrator set `c.JupyterHub.subdomain_host`, or give the service an address of its "
-    "own (TEACHING.md, *Verdicts while they work*). Until then mark with `make teach` on a machine "
+    "own (docs/how-to/verdicts-while-they-work.md). Until then mark with `make teach` on a machine "
     "of your own"
 )
 UNSAID = (

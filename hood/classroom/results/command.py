@@ -67,7 +67,7 @@ def run(args: argparse.Namespace, root: Path = ROOT) -> int:
         return _rename(open_course(root), args.old, args.new)
     file = read_course_file(root)
     if file is None:
-        raise UserError(f"there is no {root / FILE}; TEACHING.md shows one")
+        raise UserError(f"there is no {root / FILE}; docs/how-to/rules.md shows one")
     course = open_course(root)
     if args.action == "check":
         return _check(course, file)

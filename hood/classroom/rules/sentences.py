@@ -190,7 +190,7 @@ def no_time_sentence(file: ClassRules | None, lab: str, without: int, of: int) -
     return (
         f"{some} {does} as in time{f', while {others}' if without < of else ''}. A timestamp.txt "
         f"in submitted/LEARNER/{lab}/, such as “2026-04-05 10:00:00 UTC”, gives one; Moodle and "
-        "Canvas can tell them: see README.md, “From an LMS”"
+        "Canvas can tell them: see docs/how-to/collect-from-an-lms.md"
     )
 
 

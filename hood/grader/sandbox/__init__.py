@@ -1,7 +1,7 @@
 """Run a kernel in a sandbox for every notebook; ``python -m hood doctor`` tests it.
 
 Sandboxes that cooperate can signal to each other by load and by which shared files are in memory,
-and see the path of the Python environment. SECURITY.md has the other limits.
+and see the path of the Python environment. docs/explanation/walls.md has the other limits.
 """
 
 from hood.grader.sandbox.kernel import (

@@ -208,8 +208,8 @@ def texts(tmp_path_factory):
     return folder
 
 
-def test_the_file_that_the_page_on_teaching_shows(texts):
-    page = (ROOT / "TEACHING.md").read_text()
+def test_the_file_that_the_guide_shows(texts):
+    page = (ROOT / "docs/how-to/rules.md").read_text()
     file = read(texts, page.partition("```yaml\n")[2].partition("```")[0])
     said = list(lab_sentences(file, "01_tensors", exercises_of(texts, "01_tensors")))
     assert "`model_costs` counts 3 points in place of 6." in said

@@ -101,7 +101,7 @@ def test_an_extension_in_the_gradebook_is_named_where_the_file_has_its_own_dates
         "`extensions` hold",
         "? 01_one: The submission has no time, and so counts as in time. A timestamp.txt in "
         "submitted/LEARNER/01_one/, such as “2026-04-05 10:00:00 UTC”, gives one; Moodle and "
-        "Canvas can tell them: see README.md, “From an LMS”",
+        "Canvas can tell them: see docs/how-to/collect-from-an-lms.md",
     ]
 
 
