@@ -75,6 +75,7 @@ OURS = (
     "hood.judge.connection.torch_calls",
     "hood.judge.values.tensors",
     "utils.minigpt.generation",
+    "hood.learner.explain",
     "hood.learner.progress",
     "utils.views",
     "utils.instruments.world.gloo",

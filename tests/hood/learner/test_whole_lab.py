@@ -23,6 +23,12 @@ WRONG = """def masked_block(program, n, block):
 """
 
 
+@pytest.fixture(autouse=True)
+def a_learners_environment(monkeypatch):
+    for variable in ("NBGRADER_EXECUTION", "OPEN_THE_HOOD_SERVICE"):  # nbgrader sets its own
+        monkeypatch.delenv(variable, raising=False)
+
+
 def lab(**answers):
     nb = nbformat.read(RELEASE, as_version=4)
     for name, answer in answers.items():

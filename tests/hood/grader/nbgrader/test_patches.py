@@ -21,7 +21,7 @@ def tree_of(module):
 
 def test_the_patches_are_for_the_nbgrader_that_is_pinned_and_installed():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    assert f"nbgrader=={patches.VERSION}" in project["dependencies"]
+    assert f"nbgrader=={patches.VERSION}" in project["optional-dependencies"]["grader"]
     assert metadata.version("nbgrader") == patches.VERSION
 
 
