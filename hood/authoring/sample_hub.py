@@ -39,7 +39,9 @@ def main() -> int:
     if os.geteuid() == 0:
         user = environment["OPEN_THE_HOOD_USER"]
         print(f"Root runs this hub. {user} owns {root}, and runs the service", end="")
-        print(", which is for a try alone: see docs/how-to/jupyterhub.md." if user == "root" else ".")
+        print(
+            ", which is for a try alone: see docs/how-to/jupyterhub.md." if user == "root" else "."
+        )
     words = [sys.executable, "-m", "jupyterhub", "-f", str(CONFIG), "--JupyterHub.log_level=WARN"]
     return subprocess.run(words, cwd=folder, env=os.environ | environment, check=False).returncode
 

@@ -1,4 +1,4 @@
-"""The table of docs/explanation/walls.md says of how many points of each lab a claim or a rule decides."""
+"""The table of docs/explanation/walls.md says how many points of each lab a claim or rule decides."""
 
 import pytest
 

@@ -29,7 +29,8 @@ def write_docs(root: Path, sources: Path) -> list[tuple[str, str]]:
     linked = dict.fromkeys(LINK.findall(text))
     own = root.resolve()
     pages = [(first.parent / path).resolve().relative_to(own) for path in linked]
-    others = [path.relative_to(root) for path in sorted((root / FOLDER).rglob("*.md"))]
+    every = sorted((root / FOLDER).rglob("*"))
+    others = [path.relative_to(root) for path in every if path.suffix in (".md", ".svg")]
     for path in dict.fromkeys([*pages, *others]):
         write_whole(sources / path, (root / path).read_bytes())
     entries = "\n".join(f"/{path.with_suffix('').as_posix()}" for path in pages)

@@ -68,7 +68,8 @@ class OfHub:
         if not os.environ.get("JUPYTERHUB_API_TOKEN"):
             raise UserError(
                 "--hub asks a JupyterHub who is who, and JUPYTERHUB_API_TOKEN is not set: list "
-                "this command as a service in jupyterhub_config.py (docs/how-to/verdicts-while-they-work.md shows how)"
+                "this command as a service in jupyterhub_config.py "
+                "(docs/how-to/verdicts-while-they-work.md shows how)"
             )
         self._hub = HubOAuth(cache_max_age=REMEMBERED)
         self._teachers = frozenset(teachers)
