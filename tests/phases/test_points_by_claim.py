@@ -1,4 +1,4 @@
-"""The table of docs/explanation/walls.md says how many points of each lab a claim or rule decides."""
+"""The table in docs/explanation/walls.md says how many points a claim or a rule decides."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What counts as resting on a claim, on a rule, and on both; the table in docs/.../walls.md."""
+"""What counts as resting on a claim, on a rule, and on both; the table in docs/explanation."""
 
 import argparse
 
