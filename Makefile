@@ -24,7 +24,11 @@ READY := $(wildcard $(VENV)/.ready-*)
 NEARBY := $(wildcard $(PIP_FIND_LINKS)/torch-*+cpu-*)
 TORCH ?= $(or $(filter cuda cpu,$(subst -, ,$(READY))),$(shell nvidia-smi -L >/dev/null 2>&1 && echo cuda || echo cpu))
 # The packages: those that a learner needs, or all. `make lab` installs the first; a .venv that has all keeps them.
-PACKAGES := $(if $(and $(filter lab,$(MAKECMDGOALS)),$(if $(filter-out lab,$(MAKECMDGOALS)),,1),$(if $(findstring -all,$(READY)),,1)),learner,all)
+ifeq ($(MAKECMDGOALS)$(findstring -all,$(READY)),lab)
+PACKAGES := learner
+else
+PACKAGES := all
+endif
 SIZE_cuda_all := 5.7 GB, with PyTorch's CUDA build; with TORCH=cpu it takes 2.7 GB
 SIZE_cpu_all := 2.7 GB, with PyTorch's CPU build
 SIZE_cuda_learner := 5.2 GB, with PyTorch's CUDA build; with TORCH=cpu it takes 2.2 GB

@@ -51,7 +51,7 @@ def test_guides_are_pages_of_the_site_and_a_course_without_them_has_none(tmp_pat
     assert write_docs(tmp_path, tmp_path / "sources") == []
     (tmp_path / "docs" / "a").mkdir(parents=True)
     (tmp_path / "docs" / "README.md").write_text(
-        "# Guides\n\n[one](a/one.md), [top](../TOP.md#x)\n"
+        "# Guides\n\n[one](a/one.md), [top](../TOP.md#x), [no](no.md), [no](../../x.md)\n"
     )
     (tmp_path / "docs" / "a" / "one.md").write_text("# One\n")
     (tmp_path / "TOP.md").write_text("# Top\n")

@@ -1,8 +1,7 @@
 """What a coding assistant reads in a learner's folder: how to be a tutor.
 
 `AGENTS.md` is the name under which assistants look for such a text; `CLAUDE.md` points to it. Both
-lie in a learner's folder `work/` and at the top of an archive. A learner's own file of that name
-stays.
+lie in a learner's folder `work/` and at the top of an archive.
 """
 
 from __future__ import annotations
@@ -17,6 +16,8 @@ AGENTS, CLAUDE = "AGENTS.md", "CLAUDE.md"
 FIRST = "# For a coding assistant: you are a tutor here\n"
 POINTER = f"@{AGENTS}\n"
 TEXT = """
+*The course writes this file anew when it changes. Put notes of your own into another file.*
+
 {title} is a course in notebooks. The person who asks you is learning, and what they find out
 themselves is what stays. So help them to find it, and leave the writing to them.
 
@@ -61,10 +62,10 @@ def agents_text(root: Path, folder: str, checks: bool) -> str:
 
 
 def write(root: Path) -> None:
-    """Write both files into `work/`, but not over a learner's own."""
-    text = agents_text(root, "the folder above this one", (root / "phases").is_dir())
-    for name, content, ours in ((AGENTS, text, FIRST), (CLAUDE, POINTER, POINTER)):
-        path = root / WORK / name
-        before = path.read_text(encoding="utf-8") if path.is_file() else ours
-        if before.startswith(ours) and before != content or not path.exists():
-            write_whole(path, content.encode())
+    """Write both files into `work/`: over an older text of the course, never over a learner's."""
+    agents, claude = root / WORK / AGENTS, root / WORK / CLAUDE
+    if not agents.exists() or agents.read_bytes().startswith(FIRST.encode()):
+        text = agents_text(root, "the folder above this one", (root / "phases").is_dir())
+        write_whole(agents, text.encode())
+    if not claude.exists():
+        write_whole(claude, POINTER.encode())

@@ -24,6 +24,7 @@ from hood.phase_paths import choose, environment_with, opened, phases
 from hood.verdict import FULL, VERDICT_MIME, Status
 
 WORDS = 40  # columns of an exercise's title
+CELL_SECONDS = 300  # then a cell is interrupted, and the others run
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -60,7 +61,8 @@ def run(args: argparse.Namespace, root: Path) -> int:
 def run_notebook(path: Path, root: Path) -> NotebookNode:
     """Return a notebook as it is after all its cells ran in a fresh kernel, in its own folder.
 
-    A cell that raises an error does not stop the others. Raises UserError when the kernel dies.
+    A cell that raises an error, or is interrupted after CELL_SECONDS, does not stop the others.
+    Raises UserError when the kernel dies.
     """
     notebook = nbformat.read(path, as_version=4)
     code = [number for number, cell in enumerate(notebook.cells) if cell.cell_type == "code"]
@@ -74,7 +76,8 @@ def run_notebook(path: Path, root: Path) -> NotebookNode:
         client = NotebookClient(
             notebook,
             km=this_python(private),
-            timeout=None,
+            timeout=CELL_SECONDS,
+            interrupt_on_timeout=True,
             allow_errors=True,
             record_timing=False,
             shutdown_kernel="immediate",

@@ -6,6 +6,7 @@ Sphinx names one that leads nowhere, with its file and line.
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -27,8 +28,9 @@ def write_docs(root: Path, sources: Path) -> list[tuple[str, str]]:
         return []
     text = first.read_text(encoding="utf-8")
     linked = dict.fromkeys(LINK.findall(text))
-    own = root.resolve()
-    pages = [(first.parent / path).resolve().relative_to(own) for path in linked]
+    found = [Path(os.path.relpath(first.parent / path, root)) for path in linked]
+    # one that does not exist, or lies elsewhere, is left to MyST, which names the link
+    pages = [path for path in found if path.parts[0] != ".." and (root / path).is_file()]
     every = sorted((root / FOLDER).rglob("*"))
     others = [path.relative_to(root) for path in every if path.suffix in (".md", ".svg")]
     for path in dict.fromkeys([*pages, *others]):

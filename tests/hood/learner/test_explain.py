@@ -88,7 +88,10 @@ def test_an_assistant_is_sent_to_the_text_and_not_over_a_file_of_the_learners(ro
     assert ("phases/" in text) is checks
     assert (root / "work" / "CLAUDE.md").read_text() == "@AGENTS.md\n"
     (root / "work" / "AGENTS.md").write_text(agents.FIRST + "of an older version")
-    (root / "work" / "CLAUDE.md").write_text("mine")
+    (root / "work" / "CLAUDE.md").write_text(f"{agents.POINTER}And a line of mine.")
     agents.write(root)
     assert (root / "work" / "AGENTS.md").read_text() == text
-    assert (root / "work" / "CLAUDE.md").read_text() == "mine"
+    assert (root / "work" / "CLAUDE.md").read_text().endswith("And a line of mine.")
+    (root / "work" / "AGENTS.md").write_bytes(b"\xff mine")
+    agents.write(root)
+    assert (root / "work" / "AGENTS.md").read_bytes() == b"\xff mine"

@@ -7,6 +7,7 @@ import sys
 
 import nbformat
 import pytest
+from nbformat.v4 import new_code_cell
 
 from hood import UserError
 from hood.learner import whole_lab
@@ -129,3 +130,13 @@ def test_a_kernel_that_dies_is_said(tmp_path):
     with pytest.raises(UserError, match="the kernel died"):
         whole_lab.run(argparse.Namespace(notebook=path), ROOT)
     assert json.loads(path.read_text())["cells"]
+
+
+@pytest.mark.slow(8)
+def test_a_cell_that_never_ends_is_interrupted_and_the_others_run(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(whole_lab, "CELL_SECONDS", 4)
+    nb = lab(grid_size=RIGHT)
+    nb.cells.insert(1, new_code_cell("while True: pass"))
+    status, text = check(write(nb, tmp_path / "x.ipynb"), capsys)
+    assert status == 0
+    assert "3 of 3" in text
