@@ -91,6 +91,10 @@ def run_notebook(path: Path, root: Path) -> NotebookNode:
                 f"the kernel died while {path.name} ran. Run its cells one by one in JupyterLab to "
                 "see which one ends it"
             ) from None
+        except AssertionError:
+            if client.km is None:  # at Ctrl-C nbclient ends the kernel, and then misses it
+                raise KeyboardInterrupt from None
+            raise
     return notebook
 
 

@@ -2,8 +2,10 @@
 
 import argparse
 import json
+import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import nbformat
 import pytest
@@ -13,6 +15,7 @@ from hood import UserError
 from hood.learner import whole_lab
 from hood.phase_paths import ROOT, environment_with
 from tests.hood.tiny import cell, write
+from tests.patience import PATIENCE, eventually
 
 LAB = "00_hello"
 RELEASE = ROOT / "release" / LAB / f"{LAB}.ipynb"
@@ -140,3 +143,26 @@ def test_a_cell_that_never_ends_is_interrupted_and_the_others_run(tmp_path, monk
     status, text = check(write(nb, tmp_path / "x.ipynb"), capsys)
     assert status == 0
     assert "3 of 3" in text
+
+
+@pytest.mark.slow(8)
+def test_ctrl_c_ends_it_and_its_kernel(tmp_path):
+    nb = lab()
+    began = tmp_path / "began"
+    said = f"import os\nwith open({str(began)!r}, 'w') as file: file.write(str(os.getpid()))"
+    nb.cells.insert(0, new_code_cell(f"{said}\nwhile True: pass"))
+    path = write(nb, tmp_path / "x.ipynb")
+    command = [sys.executable, "-m", "hood", "check", str(path)]
+    running = subprocess.Popen(
+        command,
+        cwd=ROOT,
+        env=environment_with(ROOT),
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    kernel = Path("/proc", eventually(lambda: began.exists() and began.read_text()))
+    assert kernel.exists()
+    running.send_signal(signal.SIGINT)
+    assert running.communicate(timeout=PATIENCE)[1].endswith("hood check: interrupted\n")
+    assert running.returncode == 130
+    assert not kernel.exists()
