@@ -8,7 +8,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
 
-# `hood` is imported from here, installed or not.
+# `hood` is imported from this folder, installed or not.
 sys.path.insert(0, str(ROOT))
 # `nbgrader db upgrade` calls `alembic` by name, and an environment that was not activated is not on
 # PATH.
@@ -18,8 +18,8 @@ c = get_config()  # noqa: F821  (traitlets defines it)
 
 c.CourseDirectory.root = str(ROOT)
 
-# What learners hand in is read as carefully by nbgrader as by the grader. A learner's own folder
-# may have no grader; grading needs one anyhow.
+# nbgrader reads submissions as carefully as the grader does. A learner's own folder may have no
+# grader; grading needs one.
 named = of_course = ""
 try:
     if (ROOT / "course.toml").is_file():
@@ -58,7 +58,7 @@ else:
 
 c.CourseDirectory.course_id = named
 
-# A folder that any user can make; on a shared machine, one that every learner can write to.
+# Any user can make this folder; on a shared machine, every learner can write to it.
 exchange = Path(
     os.environ.get("OPEN_THE_HOOD_EXCHANGE", f"~/.local/share/{of_course or 'course'}/exchange")
 ).expanduser()
@@ -70,7 +70,7 @@ c.Exchange.root = str(exchange)
 c.ClearSolutions.code_stub = {"python": 'raise NotImplementedError("write your answer here")'}
 c.ClearSolutions.text_stub = "*Write your answer here.*"
 
-# nbgrader's own steps, and one, which lets Run All go on.
+# nbgrader's own steps, and one that lets Run All go on past a failing cell.
 c.GenerateAssignment.preprocessors = [
     "nbgrader.preprocessors.IncludeHeaderFooter",
     "nbgrader.preprocessors.InstantiateTests",
@@ -87,9 +87,9 @@ c.GenerateAssignment.preprocessors = [
     "hood.authoring.notebooks.release_step.Release",
 ]
 
-# The batch grades, for `nbgrader autograde` and formgrader's button, too. It rebuilds a submission,
-# so that a copied, deleted or damaged cell costs its learner a clear message and the class nothing,
-# and it writes to the gradebook. So nbgrader's own steps for that are not among these.
+# The batch also grades for `nbgrader autograde` and formgrader's button. It rebuilds a submission,
+# so that a copied, deleted or damaged cell costs its learner a clear message and the class nothing.
+# It also writes to the gradebook, so nbgrader's own steps for both are left out.
 c.Autograde.exporter_class = "hood.classroom.recording.exporter.SubmissionExporter"
 c.Autograde.sanitize_preprocessors = ["hood.grader.cleaning.sanitize.Sanitize"]
 c.Autograde.autograde_preprocessors = [
@@ -100,11 +100,11 @@ c.Autograde.autograde_preprocessors = [
     "nbgrader.preprocessors.AssignLatePenalties",
 ]
 
-# Seconds for a cell, in `validate` and where a lab says nothing: a first torch.compile takes ten.
+# Seconds for a cell in `validate`, and if a lab sets no limit: a first torch.compile takes ten.
 c.Execute.timeout = 120
 
 c.GenerateFeedback.exporter_class = "hood.classroom.feedback.exporter.FeedbackExporter"
 c.GenerateFeedback.preprocessors = [
-    "hood.classroom.feedback.grades.GetGrades",  # says what has no mark yet, and what came late
+    "hood.classroom.feedback.grades.GetGrades",  # names what has no mark yet, and what was late
     "hood.classroom.feedback.feedback.CleanFeedback",  # no hidden test, rubric or path
 ]

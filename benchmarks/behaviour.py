@@ -1,4 +1,4 @@
-"""The sections that show how a GPU behaves beside its host; the lessons read what they recorded."""
+"""Measure how a GPU and its host work together; lessons read the records."""
 
 from __future__ import annotations
 
@@ -37,8 +37,7 @@ def wait(device: torch.device) -> None:
 
 
 def clocks_section(context: Context) -> dict[str, Any]:
-    """What the host's clock says of an order, and when the device is done; the price of a launch
-    alone and in a CUDA graph; copies to the device."""
+    """Time launches and the launched work, with and without CUDA graphs, and copies to the GPU."""
     widths = (16, 64) if context.dry_run else (64, 256, 1024, 4096, 8192)
     return {
         "products": [order(width, context.device) for width in widths],
@@ -48,7 +47,7 @@ def clocks_section(context: Context) -> dict[str, Any]:
 
 
 def order(width: int, device: torch.device) -> dict[str, float]:
-    """Seconds until a float32 product was ordered, and until it was done."""
+    """Return the seconds until a float32 product was launched, and until it was done."""
     x = torch.randn(width, width, device=device)
     ordered, done = [], []
     for _ in range(ROUNDS + 1):
@@ -62,7 +61,7 @@ def order(width: int, device: torch.device) -> dict[str, float]:
 
 
 def launches(context: Context) -> dict[str, Any]:
-    """Seconds for each of 1,000 additions of 64 numbers: one by one, and replayed as one graph."""
+    """Return the mean seconds of 1,000 small additions: one by one, and replayed as a graph."""
     x = torch.zeros(64, device=context.device)
 
     def additions() -> None:
@@ -77,7 +76,7 @@ def launches(context: Context) -> dict[str, Any]:
 
 
 def captured(work: Callable[[], object]) -> Callable[[], object]:
-    """The replay of a CUDA graph of `work`."""
+    """Return a function that replays `work` as a CUDA graph."""
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):
@@ -90,7 +89,7 @@ def captured(work: Callable[[], object]) -> Callable[[], object]:
 
 
 def seconds(work: Callable[[], object], device: torch.device) -> float:
-    """The median of some calls, each until the device is done."""
+    """Return the median time of some calls; each time ends when the device is done."""
     work()
     found = []
     for _ in range(ROUNDS):
@@ -103,7 +102,7 @@ def seconds(work: Callable[[], object], device: torch.device) -> float:
 
 
 def copies_to_device(context: Context) -> Iterator[dict[str, Any]]:
-    """A copy from ordinary and from pinned memory, waited for or not."""
+    """Time copies from ordinary and from pinned memory, with and without waiting for them."""
     source = torch.randn(2**10 if context.dry_run else 2**26)
     for pinned in (False,) if context.dry_run else (False, True):
         memory = source.pin_memory() if pinned else source
@@ -126,7 +125,7 @@ def copies_to_device(context: Context) -> Iterator[dict[str, Any]]:
 
 
 def products_section(context: Context) -> dict[str, Any]:
-    """FLOP/s of a square product, by what its numbers are kept in."""
+    """Measure the FLOP/s of a square matrix product for each dtype."""
     width = 64 if context.dry_run else 8192
     result: dict[str, Any] = {"width": width, "FLOP/s": {}}
     for name, product in products(width, context).items():
@@ -138,7 +137,7 @@ def products_section(context: Context) -> dict[str, Any]:
 
 def products(width: int, context: Context) -> dict[str, Callable[[], Tensor]]:
     a, b = (torch.randn(width, width, device=context.device) for _ in range(2))
-    turned = b.t().contiguous().t()  # what 8 bits are multiplied from: rows by columns
+    turned = b.t().contiguous().t()  # the sizes of the products of 8-bit numbers
     whole = (20 * a).to(torch.int8), (20 * turned).to(torch.int8)
     found: dict[str, Callable[[], Tensor]] = {
         "int8": lambda: torch._int_mm(*whole),
@@ -165,7 +164,7 @@ def products(width: int, context: Context) -> dict[str, Callable[[], Tensor]]:
 
 
 def steps_section(context: Context) -> dict[str, Any]:
-    """MiniGPT's training step in some ways: how long it is ordered, how long the device works."""
+    """Measure MiniGPT's training step in several forms: the time of the host and of the GPU."""
     require_compiler(context.device)
     ways: dict[str, dict[str, Any]] = {
         "eager": {},
@@ -194,7 +193,7 @@ def steps_section(context: Context) -> dict[str, Any]:
 def training_step(
     device: torch.device, fused: bool = False, mode: str = "", graph: bool = False
 ) -> Callable[[], object]:
-    """A step of MiniGPT with AdamW on one batch."""
+    """Return a function that does a training step of MiniGPT with AdamW on one batch."""
     from benchmarks.sections import minigpt
 
     torch._dynamo.reset()
@@ -214,7 +213,7 @@ def training_step(
 
 
 def timed_steps(step: Callable[[], object], device: torch.device) -> dict[str, float]:
-    """Seconds of a step: ordered, done, and those in which a kernel ran; and how many kernels."""
+    """Return a step's seconds (until launched, until done, in kernels), and its kernel count."""
     wait(device)
     start = time.perf_counter()
     for _ in range(STEPS):
@@ -240,7 +239,7 @@ def timed_steps(step: Callable[[], object], device: torch.device) -> dict[str, f
 
 
 def precision_section(context: Context) -> dict[str, Any]:
-    """Training steps of a larger GPT in some precisions: seconds, peak memory, losses."""
+    """Measure a larger GPT's training steps in some precisions: seconds, peak memory, losses."""
     config = MiniGPTConfig(
         vocab_size=600, context=512, d_model=1024, n_heads=16, n_layers=8, d_ff=4096
     )
@@ -265,7 +264,7 @@ def precision_section(context: Context) -> dict[str, Any]:
 
 
 def trained(config: MiniGPTConfig, tokens: Tensor, kind: torch.dtype | None) -> dict[str, Any]:
-    """Some steps in one precision, on one batch and from one beginning."""
+    """Train some steps in one precision, on one batch, always from the same first weights."""
     device = tokens.device
     gc.collect()
     if device.type == "cuda":
@@ -298,7 +297,7 @@ def trained(config: MiniGPTConfig, tokens: Tensor, kind: torch.dtype | None) -> 
 
 
 def attention_section(context: Context) -> dict[str, Any]:
-    """Causal attention by the table and by FlashAttention: seconds, and memory beside q, k, v."""
+    """Measure causal attention with a whole table and with FlashAttention: seconds and memory."""
     from torch.nn.attention import SDPBackend, sdpa_kernel
 
     lengths = (8, 16) if context.dry_run else (512, 1024, 2048, 4096, 8192, 16384)
@@ -327,7 +326,7 @@ def attention_section(context: Context) -> dict[str, Any]:
 
 
 def nvidia_smi_section(context: Context) -> dict[str, Any]:
-    """What `nvidia-smi` prints while the GPU idles, and while it does one of three things."""
+    """Record what `nvidia-smi` prints while the GPU idles, and during three kinds of work."""
     if context.dry_run:
         raise NotRun("nvidia-smi needs an NVIDIA GPU")
     device = context.device
@@ -351,7 +350,7 @@ def nvidia_smi_section(context: Context) -> dict[str, Any]:
 
 @contextmanager
 def running(load: Callable[[], object], device: torch.device) -> Iterator[None]:
-    """Order `load` again and again from a thread, never far ahead of the device."""
+    """Launch `load` again and again from a thread. It never gets far ahead of the device."""
     load()
     stop = threading.Event()
 
@@ -372,7 +371,7 @@ def running(load: Callable[[], object], device: torch.device) -> Iterator[None]:
 
 
 def looked() -> dict[str, str]:
-    """The command's page, and some figures by name."""
+    """Return the page that `nvidia-smi` prints, and some of its figures by name."""
     query = "utilization.gpu,power.draw,memory.used,clocks.sm,temperature.gpu,pstate"
     command = ["nvidia-smi", f"--query-gpu={query}", "--format=csv,noheader"]
     figures = subprocess.run(command, capture_output=True, text=True, check=True).stdout
@@ -402,7 +401,7 @@ MESSAGES = {
 
 
 def messages_section(context: Context) -> dict[str, Any]:
-    """What a GPU says of mistakes, each made in a process of its own; and which calls wait."""
+    """Record a GPU's error messages, each from a separate process, and which calls wait."""
     if context.dry_run:
         raise NotRun("these are a GPU's messages")
     torch.cuda.empty_cache()
@@ -426,7 +425,7 @@ def messages_section(context: Context) -> dict[str, Any]:
 
 
 def waits(device: torch.device) -> dict[str, bool]:
-    """Whether each of some calls makes the host wait, by PyTorch's own debug mode."""
+    """Return for some calls whether PyTorch's debug mode says that they make the host wait."""
     x = torch.rand(1000, device=device)
     model = nn.Linear(1000, 10, device=device)
     model(x).sum().backward()

@@ -1,4 +1,4 @@
-"""What a section of a benchmark run is given, and how it keeps what it found."""
+"""The context of a section in a benchmark run. The section stores its results with this context."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from utils.instruments.toolchain import inductor_lacks, triton_lacks
 
 
 class NotRun(Exception):
-    """Something that this machine can't run; says what is missing, and never counts as passed."""
+    """This machine can't run some work. The message names what is missing."""
 
 
 def require_compiler(device: torch.device) -> None:
-    """Make sure that what Inductor writes for a device can be compiled.
+    """Make sure that Inductor's code for a device can be compiled.
 
     Raises:
         NotRun: if something is missing.
@@ -32,7 +32,7 @@ def require_compiler(device: torch.device) -> None:
 
 @dataclass
 class Context:
-    """One section's surroundings. folder: where its record goes; origin: its provenance."""
+    """One section's context. folder: where its record is written; origin: its provenance."""
 
     section: str
     device: torch.device
@@ -50,7 +50,7 @@ class Context:
         return 256 if self.dry_run else self.origin["gpu"]["L2 bytes"]
 
     def free_bytes(self) -> int:
-        """Free memory of the GPU, in bytes; of a dry run, a small number."""
+        """Return the GPU's free memory in bytes; in a dry run, a small number."""
         return 2**20 if self.dry_run else torch.cuda.mem_get_info(self.device)[0]
 
     def say(self, text: str) -> None:
@@ -62,7 +62,7 @@ class Context:
         self.say(f"FAILED: {text}")
 
     def keep(self, result: dict[str, Any] | None, *, complete: bool, **more: Any) -> None:
-        """Write the section's JSON; the old one stays until the new one is whole."""
+        """Write the section's JSON file; the old file stays until the new file is complete."""
         document = {
             "section": self.section,
             "complete": complete,
@@ -76,7 +76,7 @@ class Context:
         self.write(f"{self.section}.json", text)
 
     def write(self, name: str, content: bytes | str) -> None:
-        """Write a file of the record, whole or not at all; a text loses this machine's paths."""
+        """Write a complete file of the record, or no file. This machine's paths are replaced."""
         if isinstance(content, str):
             content = without_paths(content).encode()
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -87,7 +87,7 @@ class Context:
 
 
 def without_paths(text: str) -> str:
-    """`text` with the folders of this machine replaced by what they are."""
+    """Return `text` with this machine's folders replaced by their roles."""
     places = {
         str(Path(torch.__file__).parents[1]): "<site-packages>",
         str(ROOT): "<course>",

@@ -1,6 +1,6 @@
 """Record a training step of MiniGPT on a CPU, for `utils.instruments.traces.recorded_step`.
 
-python -m benchmarks.cpu_step      the shortest of some steps, profiled; a minute
+python -m benchmarks.cpu_step profiles some steps and keeps the shortest; a minute
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ TRIES = 15
 
 
 def main() -> None:
-    """Write the record of the shortest of some steps: other work only makes a step longer."""
+    """Record the shortest of some steps, because other work only makes steps longer."""
     torch.set_num_threads(1)
     torch.manual_seed(0)
     config = MiniGPTConfig()
@@ -71,7 +71,7 @@ def main() -> None:
         "events": [
             [names.index(e.name), e.start - origin, e.duration, kinds.index(e.kind)] for e in events
         ],
-        # An address says which block it was, and nothing else: its number here.
+        # An address only identifies a block, so a small number replaces each address.
         "allocations": [
             [addresses.index(a.address), a.bytes, max(0, a.time - origin)] for a in allocations
         ],

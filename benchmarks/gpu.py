@@ -1,13 +1,13 @@
 """Check, measure and record the course's kernels on an NVIDIA GPU.
 
-    python -m benchmarks.gpu                  everything, to benchmarks/records/<gpu>/; minutes
+    python -m benchmarks.gpu                  everything, to benchmarks/records/<gpu>/, in minutes
     python -m benchmarks.gpu --only softmax   one section, or several, again
     python -m benchmarks.gpu --tune           the best launches, for utils/softmax/launch.py
     python -m benchmarks.gpu --dry-run        the same path on a CPU with tiny shapes, no record
 
-It needs torch, triton, numpy and this repository, and leaves the GPU's settings as they are. Git
-keeps what somebody reads: MiniGPT's logits of every GPU, and all of the GPU that lessons quote
-(`.gitignore` names it).
+The command needs torch, triton, numpy and this repository. It does not change the GPU's settings.
+Git keeps the files that the course reads: MiniGPT's logits from every GPU, and all files from the
+GPU that lessons quote. `.gitignore` names this GPU.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from benchmarks import behaviour, sections
 from benchmarks.context import Context, NotRun
 from benchmarks.provenance import provenance, slug
 from benchmarks.softmax_timing import softmax_section
+from benchmarks.tiles import tiles_section
 from benchmarks.tune import tune_section
 from utils.instruments.records import RECORDS
 
@@ -41,18 +42,19 @@ SECTIONS: dict[str, Section] = {
     "steps": behaviour.steps_section,
     "precision": behaviour.precision_section,
     "attention": behaviour.attention_section,
+    "tiles": tiles_section,
     "nvidia_smi": behaviour.nvidia_smi_section,
     "messages": behaviour.messages_section,
 }
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run it. The exit status: 0, or 1 when something failed, or 2 when there is no GPU."""
+    """Run the sections. Return the exit status: 0; 1 when a section failed; 2 without a GPU."""
     options = parser().parse_args(arguments)
     if not options.dry_run and not torch.cuda.is_available():
         print(
             "torch.cuda.is_available() is False: no GPU is seen here, and nothing was measured. "
-            "--dry-run takes the whole path on a CPU, and makes no record.",
+            "--dry-run runs everything on a CPU, and makes no record.",
             file=sys.stderr,
         )
         return 2
@@ -71,7 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def run(name: str, section: Section, folder: Path, origin: dict[str, Any]) -> str:
-    """Run one section and keep its result: "done", "not run" or "FAILED", which stops no other."""
+    """Run one section; return "done", "not run" or "FAILED". A failure does not stop the others."""
     device = torch.device("cpu" if origin["dry_run"] else "cuda")
     context = Context(name, device, folder, origin)
     torch.manual_seed(0)
@@ -89,11 +91,11 @@ def run(name: str, section: Section, folder: Path, origin: dict[str, Any]) -> st
 
 
 def where(options: argparse.Namespace) -> Path:
-    """The folder for records; a dry run never gets the one that holds real ones."""
+    """Return the folder for records; for a dry run, never a folder with real records."""
     if options.out is None:
         return Path(tempfile.mkdtemp(prefix="dry-run-")) if options.dry_run else RECORDS
     if options.dry_run and options.out.resolve().is_relative_to(RECORDS):
-        raise SystemExit(f"a dry run is no record: choose an --out outside {RECORDS}")
+        raise SystemExit(f"a dry run makes no record: choose a folder for --out outside {RECORDS}")
     return options.out
 
 
@@ -109,12 +111,19 @@ def parser() -> argparse.ArgumentParser:
         choices=SECTIONS,
         default=list(SECTIONS),
         metavar="SECTION",
-        help=f"of {', '.join(SECTIONS)}",
+        help=f"the sections to run, of {', '.join(SECTIONS)}",
     )
-    result.add_argument("--out", type=Path, metavar="DIR", help="in place of benchmarks/records")
-    result.add_argument("--dry-run", action="store_true", help="on a CPU, with tiny shapes")
+    result.add_argument(
+        "--out",
+        type=Path,
+        metavar="DIR",
+        help="the folder for the record, instead of benchmarks/records",
+    )
+    result.add_argument("--dry-run", action="store_true", help="run on a CPU, with tiny shapes")
     result.add_argument("--tune", action="store_true", help="sweep the softmax's launches instead")
-    result.add_argument("--commit", metavar="SHA", help="of this copy, where it has no .git")
+    result.add_argument(
+        "--commit", metavar="SHA", help="the commit of this copy, if it has no .git"
+    )
     return result
 
 

@@ -1,4 +1,4 @@
-"""Where a record comes from: the machine, the versions, the moment, the code."""
+"""The origin of a record: the machine, the versions, the time, the code."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LANES = {(7, 0): 64, (7, 5): 64, (8, 0): 64}
 
 
 def provenance(command: str, *, dry_run: bool, commit: str | None = None) -> dict[str, Any]:
-    """What a record says of its origin. command: as typed. commit: where git can't tell."""
+    """Return a record's origin. command: as it was typed. commit: for a copy without Git."""
     import triton
 
     return {
@@ -41,7 +41,7 @@ def provenance(command: str, *, dry_run: bool, commit: str | None = None) -> dic
 
 
 def source_hash() -> str:
-    """SHA-256 over the Python files of utils/ and benchmarks/, for a copy that has no .git."""
+    """Return the SHA-256 of the Python files of utils/ and benchmarks/, for a copy without .git."""
     total = hashlib.sha256()
     for path in sorted(p for top in ("utils", "benchmarks") for p in (ROOT / top).rglob("*.py")):
         total.update(path.relative_to(ROOT).as_posix().encode() + b"\0" + path.read_bytes())
@@ -49,7 +49,7 @@ def source_hash() -> str:
 
 
 def slug(gpu: str | None) -> str:
-    """The name of a record's folder: "NVIDIA H200" -> "nvidia-h200"."""
+    """Return the name of a record's folder: "NVIDIA H200" -> "nvidia-h200"."""
     return re.sub(r"[^a-z0-9]+", "-", (gpu or "dry run").lower()).strip("-")
 
 
@@ -66,7 +66,7 @@ def _gpu() -> dict[str, Any]:
         "multiprocessors": device.multi_processor_count,
         "memory bytes": device.total_memory,
         "L2 bytes": device.L2_cache_size,
-        # of the ordinary units; a softmax has nothing for the matrix units
+        # the FLOP/s of the ordinary units, because a softmax does not use the matrix units
         "peak float32 FLOP/s": clock and 2 * lanes * clock,
     }
 

@@ -1,4 +1,4 @@
-"""The sections of a run beside the timings: checks, MiniGPT, and texts that only a GPU can give."""
+"""The sections of a run that measure no time: checks, MiniGPT, and texts that only a GPU gives."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TOKENS = (2, 32)  # sequences, positions
 
 
 def checks_section(context: Context) -> dict[str, Any]:
-    """Every check of the softmax, live: the functions that the tests call on a CPU."""
+    """Run every check of the softmax: the functions that the tests call on a CPU."""
     result: dict[str, Any] = {}
     checks = CHECKS if context.dry_run else CHECKS + GPU_CHECKS
     for check in checks:
@@ -43,7 +43,7 @@ def checks_section(context: Context) -> dict[str, Any]:
 
 
 def minigpt() -> nn.Module:
-    """MiniGPT with its weights, in eval mode, on the CPU. Raises NotRun where something lacks."""
+    """Return MiniGPT with its weights, in eval mode, on the CPU. Raises NotRun without them."""
     try:
         from utils.minigpt import load_minigpt
 
@@ -53,12 +53,12 @@ def minigpt() -> nn.Module:
 
 
 def tokens(vocabulary: int = 600) -> Tensor:
-    """The fixed batch: int64 (2, 32)."""
+    """Return the fixed batch of tokens, (2, 32) of int64."""
     return torch.randint(vocabulary, TOKENS, generator=torch.Generator().manual_seed(0))
 
 
 def minigpt_section(context: Context) -> dict[str, Any]:
-    """Logits of a fixed batch in float32, float16 and bfloat16, and their distance from a CPU's."""
+    """Record the fixed batch's logits in three dtypes, and their distance from a CPU's logits."""
     batch = tokens()
     with torch.inference_mode():
         want = minigpt()(batch)
@@ -81,7 +81,7 @@ def minigpt_section(context: Context) -> dict[str, Any]:
 
 
 def distance(got: Tensor, want: Tensor) -> dict[str, float]:
-    """Largest absolute difference, and the norm of the difference relative to want's."""
+    """Return the largest absolute difference, and the difference's norm relative to want's norm."""
     difference = got.double() - want.double()
     return {
         "largest": difference.abs().max().item(),
@@ -90,7 +90,7 @@ def distance(got: Tensor, want: Tensor) -> dict[str, float]:
 
 
 def inductor_section(context: Context) -> dict[str, Any]:
-    """What Inductor writes for the LM head with softmax: torch's, and with our operator inside."""
+    """Record Inductor's code for the LM head with torch's softmax, and with our operator."""
     from torch._inductor.utils import fresh_cache, run_and_get_code
 
     require_compiler(context.device)
@@ -101,7 +101,7 @@ def inductor_section(context: Context) -> dict[str, Any]:
     for name, function in {"torch": lambda z: torch.softmax(z, -1), "operator": softmax}.items():
         torch._dynamo.reset()
         step = torch.compile(_head_with(head, function), fullgraph=True)
-        with fresh_cache():  # what comes from the cache can't be caught
+        with fresh_cache():  # code from the cache can't be caught
             _, texts = run_and_get_code(lambda: (step(x) * weight).sum().backward())  # noqa: B023
         if len(texts) != 2:
             context.fail(f"{name}: expected a forward and a backward graph, got {len(texts)}")
@@ -122,7 +122,7 @@ def _head_with(head: nn.Module, function: Callable[[Tensor], Tensor]) -> Callabl
 
 
 def trace_section(context: Context) -> dict[str, Any]:
-    """A training step of MiniGPT, and one of large layers, under the profiler."""
+    """Profile a training step of MiniGPT, and a training step of large layers."""
     model = minigpt().to(context.device).train()
     batch = tokens().to(context.device)
 
@@ -147,7 +147,7 @@ def trace_section(context: Context) -> dict[str, Any]:
 def traced(
     context: Context, file: str, model: nn.Module, loss: Callable[[], Tensor]
 ) -> dict[str, Any]:
-    """Write the trace of a training step with AdamW, which ends by asking for the loss."""
+    """Write the trace of a training step with AdamW that reads the loss at its end."""
     from torch.profiler import ProfilerActivity, profile, record_function
 
     optimizer = torch.optim.AdamW(model.parameters())

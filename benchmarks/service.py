@@ -1,13 +1,13 @@
-"""How soon the service answers a class that checks its work, on this machine.
+"""Measure how fast the service on this machine answers a class that checks its work.
 
-    python -m benchmarks.service                     200 learners, a check a minute each, 2 minutes
-    python -m benchmarks.service --hostile 10        the same, in turn alone and beside ten whose
-                                                     answers never end and who ask all the time
+    python -m benchmarks.service                     200 learners, who each check once a minute
+    python -m benchmarks.service --hostile 10 the same, and in turn with ten more learners, who send
+                                                     endless loops all the time
     python -m benchmarks.service --learners 40 --minutes 1 --rounds 1
 
-The service runs in a process of its own, in a course folder made for it, and all is on loopback.
-Every second answer is wrong. Printed are the times from asking to the verdict, and what failed.
-A check without a verdict after a minute counts as failed, so that a run ends.
+The service runs in a separate process, in a new course folder, over loopback. Every second answer
+is wrong. The command prints the times from request to verdict, and the failures. A check without a
+verdict after a minute counts as failed, so that a run ends.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ TEACHER = "teacher"
 
 @dataclass
 class Figures:
-    """What the learners of a run have seen: seconds until each verdict, and other ends, counted."""
+    """The learners' results in a run: seconds until each verdict, and counts of other outcomes."""
 
     seconds: list[float] = field(default_factory=list)
     others: Counter[str] = field(default_factory=Counter)
@@ -109,7 +109,7 @@ def exercises() -> list[tuple[str, list[dict[str, str]], list[dict[str, str]]]]:
 
 
 def learn(asker: Asker, end: float, figures: Figures, seed: int) -> None:
-    """Ask once a minute, at a moment of one's own, until the end."""
+    """Ask for one check in each minute, at a random moment, until the end."""
     dice = random.Random(seed)
     known = exercises()
     begin = time.monotonic() + dice.uniform(0, MINUTE)
@@ -121,7 +121,7 @@ def learn(asker: Asker, end: float, figures: Figures, seed: int) -> None:
 
 
 def attack(asker: Asker, end: float, figures: Figures, seed: int) -> None:
-    """Ask for what never ends, again and again, and wait for no verdict."""
+    """Ask for checks of endless code, again and again, without waiting for a verdict."""
     dice = random.Random(seed)
     known = exercises()
     while time.monotonic() < end:
@@ -138,9 +138,11 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the measurement and print its figures; return 1 if an honest learner saw an error."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--learners", type=int, default=200)
-    parser.add_argument("--minutes", type=float, default=1.0, help="of each measurement")
+    parser.add_argument("--minutes", type=float, default=1.0, help="the length of each measurement")
     parser.add_argument("--hostile", type=int, default=0)
-    parser.add_argument("--rounds", type=int, default=2, help="measurements of each kind")
+    parser.add_argument(
+        "--rounds", type=int, default=2, help="the number of measurements of each kind"
+    )
     parser.add_argument("--workers", type=int, default=4)
     args = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as folder, socket.socket() as probe:
@@ -169,7 +171,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def measured(args: argparse.Namespace, root: Path, address: str) -> int:
-    """Have a class ask a service, in turn alone and beside the hostile learners."""
+    """Have a class ask a service, alternately without and with the hostile learners."""
     tokens = OfFile(root, ())
     warm_up(Asker(address, tokens.token("warm")))
     alone, beside, hostile = Figures(), Figures(), Figures()
@@ -185,7 +187,7 @@ def measured(args: argparse.Namespace, root: Path, address: str) -> int:
         print(f"hostile: {dict(hostile.others)}")
         if alone.seconds and beside.seconds:
             more = statistics.median(beside.seconds) / statistics.median(alone.seconds) - 1
-            print(f"at the median others waited {more:+.0%} longer beside them")
+            print(f"beside hostile learners, the median wait of the others was {more:+.0%} longer")
     return 1 if alone.others or beside.others else 0
 
 
@@ -205,7 +207,7 @@ def window(
     figures: Figures,
     hostile: Figures | None = None,
 ) -> None:
-    """Have the class ask for as long as was asked, and beside it the hostile learners, if any."""
+    """Have the class ask for the chosen time, together with the hostile learners, if any."""
     end = time.monotonic() + args.minutes * MINUTE
 
     def begin(target: Any, name: str, into: Figures, seed: int) -> threading.Thread:
@@ -222,7 +224,7 @@ def window(
 
 
 def drain(teacher: Asker) -> None:
-    """Wait, for a while, until the service has nothing more to do."""
+    """Wait for a limited time until the service has nothing more to do."""
     end = time.monotonic() + MINUTE
     while time.monotonic() < end:
         load = teacher.ask("queue")

@@ -1,4 +1,4 @@
-"""Inputs for the softmax's checks, of every kind, and what float64 makes of them."""
+"""Inputs of every kind for the softmax's checks, and their results in float64."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MARGIN = 64  # guard elements before and after an output; a multiple of 16 bytes
 
 @dataclass(frozen=True)
 class Case:
-    """One input. shape: of at least one dimension; layout of `LAYOUTS`; values of `VALUES`."""
+    """An input of one or more dimensions; `LAYOUTS` and `VALUES` list the layouts and values."""
 
     shape: tuple[int, ...]
     dtype: torch.dtype = torch.float32
@@ -30,9 +30,9 @@ class Case:
     seed: int = 0
 
     def tensor(self, device: torch.device, stream: int = 0, values: str | None = None) -> Tensor:
-        """The input; other numbers for another `stream`."""
+        """Return the input; each `stream` gives other numbers."""
         generator = torch.Generator().manual_seed(1000 * self.seed + stream)
-        # laid out first, filled afterwards: what lies between the elements is poison, too
+        # the memory is filled with poison first, so the gaps between the elements are poison, too
         x = lay_out(self.shape, self.dtype, self.layout, device)
         numbers = fill(self.shape, values or self.values, self.dtype, generator)
         if self.layout == "expanded":
@@ -44,7 +44,7 @@ class Case:
 def lay_out(
     shape: tuple[int, ...], dtype: torch.dtype, layout: str, device: torch.device
 ) -> Tensor:
-    """A poisoned tensor of `shape`, with the strides and offset that `layout` names."""
+    """Return a poisoned tensor of `shape`, with the strides and offset that `layout` names."""
     *leading, columns = shape
 
     def poison(*sizes: int) -> Tensor:
@@ -66,7 +66,7 @@ def lay_out(
 def fill(
     shape: tuple[int, ...], values: str, dtype: torch.dtype, generator: torch.Generator
 ) -> Tensor:
-    """float64 numbers of `shape` that `dtype` can hold; one odd row is always the last."""
+    """Return float64 numbers within the range of `dtype`. A single unusual row is the last row."""
     x = torch.randn(shape, generator=generator, dtype=torch.float64)
     if not x.numel():
         return x
@@ -90,10 +90,11 @@ def fill(
     return x
 
 
-# How far a result may be from float64's, relative to it, and why.
+# The largest allowed difference from the float64 result, relative to that result, and the reason.
 RELATIVE = {
     torch.float64: 1e-13,  # a few of 2^-52; the sum of a row runs in any order
-    # exp's argument is rounded to 2^-24 of up to 88, its result to 2 units in the last place
+    # exp's argument, up to 88, is rounded to 2^-24 of itself, and exp's result to 2 units in the
+    # last place
     torch.float32: 2e-5,
     torch.float16: 1e-3,  # the result is rounded to 2^-11
     torch.bfloat16: 2**-7,  # one unit: Triton's interpreter cuts the bits off where a GPU rounds
@@ -108,15 +109,15 @@ ABSOLUTE = {
 
 
 def forward_reference(x: Tensor) -> tuple[Tensor, Tensor]:
-    """softmax(x) in float64, and how far from it a result may be, element by element."""
+    """Return softmax(x) in float64, and the largest allowed error of each element."""
     want = torch.softmax(x.double(), -1)
     return want, RELATIVE[x.dtype] * want + ABSOLUTE[x.dtype]
 
 
 def backward_reference(g: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-    """y * (g - sum(g * y)) in float64, and how far from it a result may be.
+    """Return y * (g - sum(g * y)) in float64, and the largest allowed error of each element.
 
-    The difference may cancel, so what counts is the size of the two terms, not of the result.
+    The difference may cancel, so the allowed error depends on the two terms, not on the result.
     """
     g64, y64 = g.double(), y.double()
     want = y64 * (g64 - (g64 * y64).sum(-1, keepdim=True))
@@ -125,7 +126,7 @@ def backward_reference(g: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def require_close(got: Tensor, want: Tensor, allowed: Tensor, what: str) -> float:
-    """The largest error as a share of what is allowed. Raises AssertionError above 1."""
+    """Return the largest error relative to the allowed error. Raises AssertionError above 1."""
     if not got.numel():
         return 0.0
     share = (got.double() - want).abs() / allowed
@@ -137,15 +138,16 @@ def require_close(got: Tensor, want: Tensor, allowed: Tensor, what: str) -> floa
         )
         raise AssertionError(
             f"{what}: at {at} got {got[at].item():.9g}, expected {want[at].item():.9g}; the error "
-            f"is {worst:.3g} times what is allowed"
+            f"is {worst:.3g} times the allowed error"
         )
     return worst
 
 
 @contextmanager
 def guarded_outputs() -> Iterator[None]:
-    """Results start as poison, between margins of poison: an element that was not written shows,
-    and on leaving, so does a write beyond the end (AssertionError)."""
+    """Fill results and the memory around them with poison, so that unwritten elements are visible.
+
+    At the end, raise AssertionError if a kernel has written outside its result."""
     buffers: list[Tensor] = []
 
     def allocate(like: Tensor) -> Tensor:

@@ -1,7 +1,9 @@
-"""What must hold of `utils.softmax` on any device. The tests call these on the CPU, where kernels
-are interpreted; `python -m benchmarks.gpu` calls the same functions on a GPU, where they run.
+"""The properties of `utils.softmax` that must hold on any device.
 
-Each raises AssertionError, or returns what it measured in a sentence.
+The tests call these functions on the CPU, where kernels are interpreted; `python -m benchmarks.gpu`
+calls them on a GPU, where kernels run.
+
+Each function raises AssertionError, or returns a sentence about what it measured.
 """
 
 from __future__ import annotations
@@ -28,12 +30,12 @@ from utils.softmax.op import row_softmax, row_softmax_backward
 
 
 def check_case(case: Case, device: torch.device) -> float:
-    """Forward and backward of one case; the largest error as a share of the allowed one."""
+    """Run one case forward and backward; return the largest error relative to the allowed error."""
     return max(forward_error(case, device), backward_error(case, device))
 
 
 def forward_error(case: Case, device: torch.device) -> float:
-    """The largest error of the forward as a share of the allowed one. Raises AssertionError."""
+    """Return the forward's largest error relative to the allowed error. Raises AssertionError."""
     x = case.tensor(device)
     before = x.clone()
     with guarded_outputs():
@@ -45,7 +47,7 @@ def forward_error(case: Case, device: torch.device) -> float:
 
 
 def backward_error(case: Case, device: torch.device) -> float:
-    """The same for the backward: float64 starts from the same y, however that was rounded."""
+    """Do the same for the backward; the float64 reference uses the same rounded y."""
     y = torch.softmax(case.tensor(device), -1)
     g = case.tensor(device, stream=1, values="normal")
     with guarded_outputs():
@@ -56,7 +58,7 @@ def backward_error(case: Case, device: torch.device) -> float:
 
 
 def cases() -> Iterator[Case]:
-    """Every layout and kind of value in every dtype; both kernels; widths around a tile's edge."""
+    """Yield cases for both kernels: each layout, kind of value and dtype; widths near a tile."""
     loop = Launch(loop=True, tile=32, warps=1)
     for dtype in run.DTYPES:
         for layout, launch in product(LAYOUTS, (None, loop)):
@@ -69,13 +71,13 @@ def cases() -> Iterator[Case]:
 
 
 def check_cases(device: torch.device) -> str:
-    """Random inputs of every kind agree with float64; outputs start as poison between guards."""
+    """Results agree with float64 for random inputs of every kind. Outputs are poison at first."""
     errors = [check_case(case, device) for case in cases()]
     return f"{len(errors)} cases, largest error {max(errors):.2f} of what is allowed"
 
 
 def check_empty(device: torch.device) -> str:
-    """Empty inputs give empty results of the same shape, and gradients of it."""
+    """Empty inputs give empty results and gradients of the same shape."""
     shapes = ((0,), (0, 5), (5, 0), (2, 0, 3), (2, 3, 0))
     for shape in shapes:
         x = torch.empty(shape, device=device, requires_grad=True)
@@ -96,7 +98,7 @@ def check_dimensions(device: torch.device) -> str:
 
 
 def check_operator(device: torch.device) -> str:
-    """torch.library.opcheck passes: schema, autograd, fake, AOT dispatch, of both operators."""
+    """torch.library.opcheck passes for both operators: schema, autograd, fake, AOT dispatch."""
     inputs = [
         torch.randn(3, 4, 7, device=device, dtype=dtype, requires_grad=True)
         for dtype in (torch.float32, torch.float64)
@@ -113,7 +115,7 @@ def check_operator(device: torch.device) -> str:
 
 
 def check_gradients(device: torch.device) -> str:
-    """gradcheck and gradgradcheck, in float64 against finite differences."""
+    """gradcheck and gradgradcheck pass: in float64, gradients agree with finite differences."""
     x = torch.randn(2, 1, 3, device=device, dtype=torch.float64, requires_grad=True)
     strided = torch.randn(3, 2, device=device, dtype=torch.float64).t().requires_grad_()
     for argument in (x, strided):
@@ -126,7 +128,7 @@ def check_gradients(device: torch.device) -> str:
 
 
 def check_compile(device: torch.device) -> str:
-    """An LM head with the softmax is one graph, forward and backward, and computes the same."""
+    """A compiled LM head with the softmax is one graph, and gives the same values and gradients."""
     require_compiler(device)
     torch._dynamo.reset()
     head = torch.nn.Linear(16, 40, device=device)
@@ -146,7 +148,7 @@ def check_compile(device: torch.device) -> str:
 
 
 def check_vmap(device: torch.device) -> str:
-    """vmap over any dimension, of the forward and of the backward, with no fallback loop."""
+    """vmap works over any dimension, forward and backward, without a fallback loop."""
     x = torch.randn(3, 4, 5, device=device)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -182,7 +184,7 @@ CHECKS = (
 
 
 def check_table(device: torch.device) -> str:
-    """GPU only: every rule of the launch table, at its widest and at an odd width just below."""
+    """GPU only: each rule of the launch table works, at its largest and at a smaller odd width."""
     widths = 0
     for (direction, itemsize), rules in TABLE.items():
         error = forward_error if direction == "forward" else backward_error
@@ -213,7 +215,7 @@ def check_far(device: torch.device) -> str:
 
 
 def check_same_as_cpu(device: torch.device) -> str:
-    """GPU only: the interpreter and the GPU compute the same, to rounding."""
+    """GPU only: the interpreter and the GPU compute the same up to rounding."""
     x = torch.randn(7, 600)
     for launch in (None, Launch(True, 256, 1)):
         want, got = run.forward(x, launch), run.forward(x.to(device), launch).cpu()

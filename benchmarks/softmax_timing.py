@@ -1,4 +1,4 @@
-"""The softmax against torch.softmax, torch.compile's softmax, and a plain copy of as many bytes."""
+"""Time the softmax, torch.softmax, torch.compile's softmax, and a copy of as many bytes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ MOVES = {"forward": 2, "backward": 3}  # tensors read and written: x, y; y, its 
 
 
 def softmax_section(context: Context) -> dict[str, Any]:
-    """Time every shape, dtype and direction; what is done is kept after each."""
+    """Time every shape, dtype and direction; write the results after each."""
     peak = copy_bandwidth(context)
     context.say(f"copy: {peak['bytes per second'] / 1e12:.2f} TB/s")
     result: dict[str, Any] = {"peak copy": peak, "cases": []}
@@ -70,14 +70,14 @@ def describe(shape: tuple[int, int], dtype: torch.dtype, direction: Direction) -
 def time_case(
     context: Context, shape: tuple[int, int], dtype: torch.dtype, direction: Direction
 ) -> dict[str, Any]:
-    """Timings of all contenders, each checked against float64 first."""
+    """Return the timings of all contenders; each is first compared with float64."""
     device, moved = context.device, describe(shape, dtype, direction)["bytes"]
     functions = contenders(direction, context.dry_run)
     count = input_sets(moved, context.cache_bytes, context.free_bytes())
     sets = [inputs(shape, dtype, direction, device) for _ in range(count)]
     errors = {name: error(function, sets[0], direction) for name, function in functions.items()}
     if errors["triton"] > 1:
-        raise AssertionError(f"the error is {errors['triton']:.3g} times what is allowed")
+        raise AssertionError(f"the error is {errors['triton']:.3g} times the allowed error")
     calls = {
         name: [bind(function, arguments) for arguments in sets]
         for name, function in functions.items()
@@ -99,7 +99,7 @@ def time_case(
 
 
 def contenders(direction: Direction, dry_run: bool) -> dict[str, Callable[..., Tensor]]:
-    """name -> function of x, or of the gradient and y. A dry run compiles no C++."""
+    """Return name -> function of x, or of the gradient and y. A dry run compiles no C++."""
 
     def forward(x: Tensor) -> Tensor:
         return torch.softmax(x, -1)
@@ -120,7 +120,7 @@ def contenders(direction: Direction, dry_run: bool) -> dict[str, Callable[..., T
 def inputs(
     shape: tuple[int, int], dtype: torch.dtype, direction: Direction, device: torch.device
 ) -> tuple[Tensor, ...]:
-    """Random arguments of one call."""
+    """Return random arguments of one call."""
     x = torch.randn(shape, device=device, dtype=dtype).mul_(2)
     return (x,) if direction == "forward" else (x, torch.softmax(torch.randn_like(x), -1))
 
@@ -132,7 +132,7 @@ def bind(function: Callable[..., Tensor], arguments: tuple[Tensor, ...]) -> Call
 def error(
     function: Callable[..., Tensor], arguments: tuple[Tensor, ...], direction: Direction
 ) -> float:
-    """The largest error against float64 as a share of what is allowed, in rows spread evenly."""
+    """Return the largest error in evenly spaced rows, relative to the allowed error."""
     got = function(*arguments)
     step = max(1, got.numel() // CHECKED)
     reference = forward_reference if direction == "forward" else backward_reference
@@ -144,16 +144,16 @@ def error(
 def copies(
     moved: int, dtype: torch.dtype, device: torch.device, count: int
 ) -> list[Callable[[], Tensor]]:
-    """Copies that read and write `moved` bytes in all."""
+    """Return functions that copy a tensor; a copy reads and writes `moved` bytes in all."""
     size = moved // 2 // dtype.itemsize
     sources = [torch.randn(size, device=device, dtype=dtype) for _ in range(count)]
     return [source.clone for source in sources]
 
 
 def copy_bandwidth(context: Context) -> dict[str, Any]:
-    """Bytes read and written a second by the fastest of some large copies.
+    """Return the bytes that the fastest of some large copies reads and writes in a second.
 
-    The ceiling of anything bound by memory; the largest copy isn't the fastest.
+    An operation that memory limits can't be faster. The largest copy isn't the fastest.
     """
     sizes = (2**12,) if context.dry_run else (2**27, 2**28, 2**30)
     found = []
@@ -173,14 +173,14 @@ def copy_bandwidth(context: Context) -> dict[str, Any]:
 
 
 def release() -> None:
-    """Give cached memory back, so that the next case can have it."""
+    """Give cached memory back, so that the next case can use it."""
     gc.collect()
     if torch.cuda.is_available():
         torch.cuda.empty_cache()
 
 
 def line(case: dict[str, Any], peak: float) -> str:
-    """One case as a line for the terminal: microseconds, then the share of the copy bandwidth."""
+    """Return one case as a line: microseconds, then the share of the copy bandwidth."""
     name = f"{case['direction']:8} {case['dtype']:8} {case['rows']:>6} x {case['columns']:<6}"
     if "timings" not in case:
         return f"{name} {case.get('wrong') or case['not run']}"
@@ -191,6 +191,6 @@ def line(case: dict[str, Any], peak: float) -> str:
 
 
 def better(case: dict[str, Any]) -> float:
-    """How many times as fast as the better of torch and its compiler."""
+    """Return the speed relative to the faster of torch and its compiler."""
     times = {key: timing["seconds"] for key, timing in case["timings"].items()}
     return min(times["torch"], times["compiled"]) / times["triton"]

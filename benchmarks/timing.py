@@ -1,4 +1,4 @@
-"""Time on the device, per call: medians over many replays, inputs rotated past the cache."""
+"""Measure the device's time for a call: medians of many replays, with inputs not in the cache."""
 
 from __future__ import annotations
 
@@ -13,13 +13,12 @@ import torch
 Call = Callable[[], object]
 REPLAY_SECONDS = 2e-3  # of work in one replay, so that starting it doesn't count
 MOST_CALLS = 1024  # in one replay
-ROUNDS, REPLAYS = 3, 12  # contenders take turns, so that a drift of the clocks meets all of them
+ROUNDS, REPLAYS = 3, 12  # contenders take turns, so that a drift of the clocks affects all of them
 
 
 @dataclass(frozen=True)
 class Timing:
-    """Seconds per call on the device: the median of `samples` replays, and their 10th and 90th
-    percentiles."""
+    """A call's seconds on the device: the median, 10th and 90th percentile of `samples` replays."""
 
     seconds: float
     low: float
@@ -32,19 +31,21 @@ class Timing:
 
 
 def input_sets(bytes_per_call: int, cache_bytes: int, free_bytes: int) -> int:
-    """How many input sets to rotate through: four caches full, two at least, as memory allows."""
+    """Return how many sets of inputs take turns: enough to fill four caches, if memory allows."""
     wanted = max(2, math.ceil(4 * cache_bytes / bytes_per_call))
-    # a set's tensors live once as input and, while a graph is captured, once more as output
+    # each tensor of a set exists once as input, and once more as output while a graph is captured
     return max(1, min(wanted, MOST_CALLS, free_bytes // (4 * bytes_per_call)))
 
 
 def measure(
     contenders: Mapping[str, Sequence[Call]], device: torch.device, expected_seconds: float
 ) -> dict[str, Timing]:
-    """Time contenders against each other. Each is a list of the same call on different inputs.
+    """Time contenders against each other. Each contender is a list of the same call on different
+    inputs.
 
-    On a GPU, the calls are captured in a CUDA graph, and its replays are timed with events: neither
-    Python nor the launches count. On a CPU (a dry run), the calls are timed by the clock.
+    On a GPU, the calls are captured in a CUDA graph, and its replays are timed with events: the
+    times include neither Python nor launches. On a CPU (a dry run), the calls are timed by the
+    clock.
     """
     if device.type != "cuda":
         return {name: _by_the_clock(calls) for name, calls in contenders.items()}
@@ -74,14 +75,15 @@ def _capture(calls: Sequence[Call], repeats: int) -> torch.cuda.CUDAGraph:
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         for _ in range(repeats):
-            # all outputs of a turn are alive at once: they are rotated past the cache, too
+            # all outputs of a turn exist at the same time, so that they are not in the cache,
+            # either
             outputs = [call() for call in calls]
             del outputs
     return graph
 
 
 def _replay(graph: torch.cuda.CUDAGraph) -> list[float]:
-    """Seconds of each of `REPLAYS` replays, after one that warms up."""
+    """Return the seconds of each of `REPLAYS` replays, after a warm-up."""
     graph.replay()
     events = []
     for _ in range(REPLAYS):

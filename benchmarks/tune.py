@@ -18,19 +18,19 @@ from benchmarks.timing import input_sets, measure
 from utils.softmax import run
 from utils.softmax.launch import ANY, Direction, Launch, Rule, choose, power_of_two
 
-# The widths between those of the list, so that every rule rests on a measurement.
+# The widths between those of the list, so that every rule comes from a measurement.
 TUNED = (*SHAPES, (16384, 2048), (8192, 8192), (4096, 16384))
 DRY_TUNED = ((2, 60), (6, 60), (2, 300))
 DTYPES = {2: torch.bfloat16, 4: torch.float32}  # by bytes per element; float64 isn't tuned
 THREAD_HOLDS = (4, 64)  # elements, least and most that a thread may hold of a tile
 WIDEST = 32768  # columns that one program may take at once
 DRY_WIDEST = 64
-NOISE = 1.02  # a launch that is slower by less is as good
+NOISE = 1.02  # a launch that is slower by less counts as equal
 
 
 @dataclass(frozen=True)
 class Best:
-    """What was fastest for a shape."""
+    """The fastest launch for a shape."""
 
     rows: int
     columns: int
@@ -39,7 +39,7 @@ class Best:
 
 
 def tune_section(context: Context) -> dict[str, Any]:
-    """Sweep; keep every time that was measured, and the rules that follow."""
+    """Measure all launches; keep every measured time, and the resulting rules."""
     shapes = DRY_TUNED if context.dry_run else TUNED
     result: dict[str, Any] = {"measured": [], "rules": ""}
     texts = []
@@ -79,13 +79,13 @@ def tune_section(context: Context) -> dict[str, Any]:
 
 
 def best(times: Mapping[Launch, float], before: Launch) -> Launch:
-    """The fastest launch; the table's own, unless the fastest is clearly faster."""
+    """Return the fastest launch, or the table's launch if that is nearly as fast."""
     fastest = min(times, key=times.get)  # type: ignore[arg-type]
     return before if times.get(before, float("inf")) <= NOISE * times[fastest] else fastest
 
 
 def candidates(shape: tuple[int, int], dry_run: bool = False) -> Iterator[Launch]:
-    """The launches that are worth a try for a shape."""
+    """Yield the launches that are worth a try for a shape."""
     rows, columns = shape
     block = power_of_two(columns)
     warps = (1,) if dry_run else (1, 2, 4, 8, 16, 32)
@@ -100,14 +100,14 @@ def candidates(shape: tuple[int, int], dry_run: bool = False) -> Iterator[Launch
 
 
 def fits(tile: int, warps: int) -> bool:
-    """Whether a thread gets a sensible number of elements."""
+    """Return whether a thread gets a sensible number of elements."""
     return tile <= 64 or THREAD_HOLDS[0] <= tile / (32 * warps) <= THREAD_HOLDS[1]
 
 
 def sweep(
     context: Context, shape: tuple[int, int], dtype: torch.dtype, direction: Direction
 ) -> dict[Launch, float]:
-    """Seconds of each candidate that runs and agrees with float64."""
+    """Return the seconds of each candidate that runs and agrees with float64."""
     function = run.forward if direction == "forward" else run.backward
     moved = MOVES[direction] * shape[0] * shape[1] * dtype.itemsize
     count = input_sets(moved, context.cache_bytes, context.free_bytes())
@@ -124,7 +124,7 @@ def sweep(
 
         try:
             wrong = error(call, sets[0], direction)
-        except Exception as refused:  # too many registers, say; another candidate will do
+        except Exception as refused:  # for example, too many registers; another candidate will work
             context.say(f"{shape} {source(launch)}: {type(refused).__name__}: {refused}"[:200])
             continue
         if wrong > 1:
@@ -136,10 +136,10 @@ def sweep(
 
 
 def rules(found: Sequence[Best]) -> list[Rule]:
-    """Rules that give each shape its best launch, and everything else that of a neighbour.
+    """Return rules: each measured shape gets its best launch, other shapes a neighbour's launch.
 
-    Widths count by the power of two they are padded to; the widest class takes all above it, and
-    the most rows of a class take all above them.
+    Widths that are padded to the same power of two form a class. The widest class is also for
+    larger widths. In a class, the rule for the most rows is also for more rows.
     """
     result: list[Rule] = []
     ordered = sorted(found, key=lambda best: (power_of_two(best.columns), best.rows))
@@ -153,7 +153,7 @@ def rules(found: Sequence[Best]) -> list[Rule]:
 
 
 def rules_source(direction: Direction, itemsize: int, found: Sequence[Rule]) -> str:
-    """Rules as an entry of `TABLE`, as Python."""
+    """Return rules as an entry of `TABLE`, as Python."""
     lines = "".join(
         f"        Rule({number(rule.rows)}, {number(rule.columns)}, {source(rule.launch)}),\n"
         for rule in found

@@ -1,28 +1,32 @@
-"""The engine: text becomes labs, answers become verdicts, a class gets its results.
+"""The engine: it makes labs from text, judges answers, and computes the results of a class.
 
-`python -m hood --help` lists the commands. Five rooms stand in a row; a room imports from those
-before it in this list, and from the modules beside them:
+`python -m hood --help` lists the commands. The engine has five rooms. A room may import from the
+rooms above it in this list, and from the modules beside the rooms:
 
-    judge       an exercise, its cases, a verdict and its words
+    judge       exercises, their cases, verdicts, and the texts about verdicts
     learner     a learner's notebook: verdicts in it, progress, copies that are kept up to date
-    grader      strangers' notebooks in, verdicts out: sandboxes and the workers of a batch
+    grader      makes verdicts from other people's notebooks: sandboxes, and the workers of a batch
     classroom   a class: which hand-ins count, rules, report, feedback, marking, the service
-    authoring   text in, notebooks out: build, site, bundle, and the proof that checks are right
+    authoring   makes notebooks from text: build, site, bundle, and the proof that checks are right
 
-Beside them stands what all rooms speak of: `course` (what a course says of itself), `phase_paths`
-(which files it has), `manifest` (what a result rests on), `addresses` (of its lessons), `lab_words`
-(words in a lab that mean something to a program), `rubric` (of a question in words), `verdict`
-(what is said of an answer), `palette` (its colours), `audience` (for whom a notebook runs),
-`metadata` (where a notebook keeps the engine's own facts), `notebook_file` and `atomic_files`
-(write one; write a file as a whole) and `untrusted` (read data of any shape). The door of each
-room, its `__init__.py`, says what comes in, what goes out, and which module to open for what.
+The `__init__.py` of each room says what the room's input and output are, and which module to open.
+The modules beside the rooms serve all of them:
+
+    course, phase_paths, addresses    a course: its `course.toml`, its files, links to its lessons
+    verdict, rubric, manifest         a result; the rubric of a question in words; what a result
+                                      depends on
+    metadata, lab_words               the engine's keys in a notebook; words in a lab that mean
+                                      something to a program
+    audience, palette                 who reads a notebook's output; colours
+    notebook_file, atomic_files       write a notebook; write a file as a whole
+    untrusted                         read data of any shape
 """
 
 import sys
 
 # jsonschema, which nbformat imports, loads rfc3987_syntax if it is installed. That module compiles
-# a grammar for about one second in every process. The notebook schema does not use it, so the
-# import is blocked.
+# a grammar for about one second in every process. The notebook schema does not use that module, so
+# its import is blocked.
 sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
 
 
@@ -31,10 +35,11 @@ class UserError(Exception):
 
 
 def not_installed(what: str, error: ModuleNotFoundError) -> UserError:
-    """Return the error that says what ``what`` needs, and how the lock installs it.
+    """Return the error that says which package ``what`` needs, and how to install it from the lock.
 
-    No index is asked for this project by its name, which anybody may have taken there. Raises
-    ``error`` where the package is there, and only a module of it is missing.
+    The message's command installs the packages of the lock files. It never installs this project by
+    its name, because somebody else may own that name on a package index. Raises ``error`` if the
+    package is installed, but one of its modules is missing.
     """
     missing = (error.name or "").partition(".")[0]
     if not missing or missing in sys.modules:

@@ -1,10 +1,10 @@
 """`python -m hood COMMAND`: the entry point of all commands.
 
-COMMANDS has one line per command. A command's module is imported only when that command runs. It
-defines `add_arguments(parser)` and `run(args, root) -> int`; the root is the course's folder.
+COMMANDS has one line per command. A command's module is imported only when that command runs. The
+module defines `add_arguments(parser)` and `run(args, root) -> int`; the root is the course's
+folder.
 
-Exit status: 0 for success, 1 when the command ran and found something wrong, 2 when it could not
-run, 130 when it was interrupted, 141 when whoever read its output has gone, as `head` does.
+STATUSES explains the exit statuses. FOUND explains status 1 for each command that can return it.
 """
 
 from __future__ import annotations
@@ -32,9 +32,25 @@ COMMANDS = {
         "make the course's static site from the built notebooks",
     ),
     "bundle": ("hood.authoring.bundle", "make the learner's archive"),
+    "new": (
+        "hood.authoring.new_course",
+        "write a small course that works at once; you then change it",
+    ),
+    "import": (
+        "hood.authoring.importing.command",
+        "draft a phase from a notebook of nbgrader or Otter Assign",
+    ),
+    "exercise": (
+        "hood.authoring.new_exercise",
+        "add an exercise to a lab; it works at once, and you then change it",
+    ),
+    "wrong": (
+        "hood.authoring.new_misconception",
+        "judge a wrong answer, and add it to the misconceptions of its exercise",
+    ),
     "work": (
         "hood.learner.copies",
-        "make or refresh a learner's copies of lessons and labs, in work/",
+        "make a learner's copies of lessons and labs in work/, or bring them up to date",
     ),
     "check": (
         "hood.learner.whole_lab",
@@ -42,45 +58,75 @@ COMMANDS = {
     ),
     "explain": (
         "hood.learner.explain",
-        "print an exercise's question, a learner's code and its verdict, to paste into a chat",
+        "print an exercise's question, a learner's code and its verdict as a text for a chat",
     ),
     "selftest": (
         "hood.authoring.proof.selftest",
-        "run every check against its own misconceptions and alternates",
+        "judge the misconceptions and alternates of every check, and list wrong verdicts",
     ),
     "mutants": (
         "hood.authoring.proof.mutants",
-        "change correct solutions a little, and list the changes that no check notices",
+        "make small changes to right solutions, and list the changes that no check notices",
     ),
     "claims": (
         "hood.authoring.proof.claims",
-        "count the points that rest on claims of learners' processes and on rules",
+        "count the points that rest on claims of a learner's process, and those that rest on rules",
     ),
-    "grade": ("hood.classroom.recording.command", "grade every submission of a lab, and record it"),
-    "demo": ("hood.authoring.demo", "release, grade and report on a generated sample class"),
+    "grade": (
+        "hood.classroom.recording.command",
+        "grade a lab's submissions, and record the grades",
+    ),
+    "demo": (
+        "hood.authoring.demo",
+        "release a lab, grade a generated sample class, and write a report",
+    ),
     "doctor": (
         "hood.classroom.doctor",
         "say whether this machine can run learners' code safely",
     ),
     "serve": (
         "hood.classroom.service.command",
-        "give verdicts while learners work, beside JupyterHub",
+        "run the service that gives verdicts while learners work, with or without JupyterHub",
     ),
-    "course": ("hood.classroom.results.command", "the rules of a class: check, roster, export"),
-    "backup": ("hood.classroom.backup.save", "write what a class's results need into one file"),
-    "restore": ("hood.classroom.backup.restore", "put back what `backup` has written"),
-    "report": ("hood.classroom.report.command", "make a page and CSV of a graded lab"),
+    "course": (
+        "hood.classroom.results.command",
+        "check the rules of a class, add its roster to the gradebook, or export its points",
+    ),
+    "backup": (
+        "hood.classroom.backup.save",
+        "save everything that the results of a class depend on in one file",
+    ),
+    "restore": ("hood.classroom.backup.restore", "restore the files from a backup"),
+    "report": ("hood.classroom.report.command", "make a page and a CSV file about a graded lab"),
 }
-
-
-NOBODY_READS = 141  # what a shell says of any program that SIGPIPE has ended
+FOUND = {
+    "build": "a text or a built notebook has a problem",
+    "wrong": "the answer is right, or its misconception is known already; nothing was added",
+    "work": "a copy could not be brought up to date",
+    "check": "a graded cell is missing or gave no verdict",
+    "selftest": "a check gives a wrong verdict on a stored answer",
+    "mutants": "a check does not notice a change, or the answers allow a change that is wrong",
+    "grade": "a submission got no verdict, or a lab could not be graded",
+    "demo": "a score differs from the predicted score",
+    "doctor": "the machine cannot run sandboxes, or other accounts can read answers",
+    "course": "`check` found a possible mistake",
+    "report": "a submission does not have all its automatic marks",
+}
+NOBODY_READS = 141  # the status that a shell gives to a program that SIGPIPE ended
+STATUSES = {
+    0: "success",
+    1: "the command ran and found a problem",
+    2: "the command could not run; its message says why",
+    130: "the command was interrupted",
+    NOBODY_READS: "the program that read the output ended early, such as `head`",
+}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status. Only the named command's module is imported."""
     argv = list(sys.argv[1:] if argv is None else argv)
     root = course_folder()
-    for word in argv:  # argparse would take it for an option
+    for word in argv:  # argparse would read the name of such a lab as an option
         if word.startswith("-") and (root / "source" / word).is_dir():
             print(f"hood: {lab_problem(word)}", file=sys.stderr)
             return 2
@@ -109,7 +155,8 @@ def make_parser(chosen: str | None) -> argparse.ArgumentParser:
     )
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name, (module_name, summary) in COMMANDS.items():
-        command = commands.add_parser(name, help=summary, description=summary)
+        status = f"Exit status 1: {FOUND[name]}." if name in FOUND else None
+        command = commands.add_parser(name, help=summary, description=summary, epilog=status)
         if name == chosen:
             module = import_command(name, module_name)
             module.add_arguments(command)
@@ -118,7 +165,7 @@ def make_parser(chosen: str | None) -> argparse.ArgumentParser:
 
 
 def import_command(name: str, module_name: str) -> ModuleType:
-    """Return a command's module. Raises UserError when a package that it needs is not installed."""
+    """Return a command's module. Raises UserError when a package for the command is missing."""
     try:
         with long_lived():
             return importlib.import_module(module_name)
@@ -128,14 +175,15 @@ def import_command(name: str, module_name: str) -> ModuleType:
             raise
         raise UserError(
             f"`{name}` needs the package {package}, which is not installed: `make lab` installs "
-            "what a learner needs. `make tools` installs the rest"
+            "the packages that learners need, and `make tools` installs all others"
         ) from None
 
 
 def as_program() -> int:
-    """Run the command of the command line and return its exit status.
+    """Run the command that the command line names, and return the exit status.
 
-    Where whoever read its output has gone, as `head` does, it ends there without a word.
+    If the program that reads the output ends early, as `head` does, the command stops without a
+    message.
     """
     try:
         try:
@@ -143,17 +191,20 @@ def as_program() -> int:
         finally:
             sys.stdout.flush()
     except (BrokenPipeError, SystemExit) as error:
-        # Rich leaves such an error to nobody: it points stdout elsewhere, and exits
+        # Rich handles a broken pipe itself: it redirects stdout and raises SystemExit.
         by_rich = isinstance(error, SystemExit) and isinstance(error.__context__, BrokenPipeError)
         if not by_rich and (isinstance(error, SystemExit) or not _nobody_reads()):
             raise
-        # Python flushes what is left when it ends
+        # Python flushes stdout at exit, which would fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return NOBODY_READS
 
 
 def _nobody_reads() -> bool:
-    """Return whether stdout is a pipe whose other end is closed; sockets break, too."""
+    """Return whether stdout is a pipe that the program at its other end has closed.
+
+    A broken socket raises the same exception, but has another cause.
+    """
     end = select.poll()
     end.register(sys.stdout.fileno(), 0)
     return bool(end.poll(0))
@@ -161,6 +212,6 @@ def _nobody_reads() -> bool:
 
 if __name__ == "__main__":
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # a terminal may not be able to show a name
+        if isinstance(stream, io.TextIOWrapper):  # a terminal can't show all letters
             stream.reconfigure(errors="backslashreplace")
     sys.exit(as_program())

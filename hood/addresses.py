@@ -1,4 +1,4 @@
-"""Addresses of lessons: in a copy of the course, and on its site."""
+"""Make the addresses of lessons in a copy of the course and on the course's site."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from hood.course import FILE, course
 from hood.phase_paths import ROOT, START, PhasePaths, anchor, lab_named, opened, slug
 
 URL = re.compile(r"https?://[^\s()\[\]<>\"']+")
+GITHUB = re.compile(r"https://github\.com/([\w.-]+/[\w.-]+?)(?:\.git)?/?")
 CLASS_FILE = "course.yml"  # the rules of a class; `hood.classroom.rules` reads all of it
 OLD_TABLE = re.compile(r"^\[tool\.open-the-hood\]", re.MULTILINE)
 INDEX = "index"
@@ -20,9 +21,9 @@ LESSONS, LABS = "lessons", "labs"  # folders of the site
 
 
 def lesson_url(root: Path = ROOT) -> str:
-    """Return the address of the folder with the site's start page; empty without the setting.
+    """Return the address of the folder with the site's start page; empty if no address is set.
 
-    A class's own, ``course: {lesson_url: ...}`` in its ``course.yml``, comes before the one in
+    ``course: {lesson_url: ...}`` in a class's ``course.yml`` overrides the setting in
     ``course.toml``. Raises UserError when the setting is not an address, or its file can't be read.
     """
     said = _of_class(root) or _of_course(
@@ -32,7 +33,7 @@ def lesson_url(root: Path = ROOT) -> str:
 
 
 def repository_url(root: Path = ROOT) -> str:
-    """Return the address from which the course can be cloned; empty without the setting.
+    """Return the address from which the course can be cloned; empty if no address is set.
 
     Raises UserError when the setting is not an address, or its file can't be read.
     """
@@ -40,17 +41,34 @@ def repository_url(root: Path = ROOT) -> str:
     return _of_course(root, "repository_url", what)
 
 
-def _of_course(root: Path, setting: str, what: str) -> str:
-    """Return an address that course.toml gives; empty without one.
+def codespaces_url(repository: str) -> str:
+    """Return a GitHub repository's address in Codespaces; empty for any other repository."""
+    found = GITHUB.fullmatch(repository)
+    return f"https://codespaces.new/{found[1]}?quickstart=1" if found else ""
+
+
+def colab_url(repository: str, notebook: str) -> str:
+    """Return the Colab address of a GitHub repository's notebook; empty for any other repository.
 
     Args:
-        what: whose address it should be, for the error message.
+        notebook: the notebook's path in the repository.
+    """
+    found = GITHUB.fullmatch(repository)
+    main = f"{found[1]}/blob/main/{notebook}" if found else ""
+    return main and f"https://colab.research.google.com/github/{main}"
+
+
+def _of_course(root: Path, setting: str, what: str) -> str:
+    """Return an address from course.toml; empty if the file does not have it.
+
+    Args:
+        what: what the address should lead to, for the error message.
     """
     old = root / "pyproject.toml"
     if old.exists() and OLD_TABLE.search(old.read_text(encoding="utf-8")):
         raise UserError(
             f"{old}: the table [tool.open-the-hood] is not read any more. Move its lesson_url and "
-            f"repository_url to {root / FILE}, above the first table, and remove it."
+            f"repository_url to {root / FILE}, above the first table, and remove the old table."
         )
     said = getattr(course(root), setting)
     if said and not (isinstance(said, str) and URL.fullmatch(said)):
@@ -61,18 +79,17 @@ def _of_course(root: Path, setting: str, what: str) -> str:
 
 
 def _of_class(root: Path) -> str:
-    """Return the address that a class's rules give; empty without one.
+    """Return the address from a class's rules; empty if the rules have no address.
 
-    One key is read here, since a notebook asks for it; what else is wrong in the file is said where
-    all of it is read.
+    A notebook needs only this key. `hood.classroom.rules` reads the whole file and checks it.
     """
     path = root / CLASS_FILE
     if not path.exists():
         return ""
-    import yaml  # here, because a learner's copy has no such file
+    import yaml  # import here, because a learner's copy has no such file
 
     try:
-        # Every scalar as a text: a date that does not exist is no reason to stop here.
+        # Read every scalar as text, so that an impossible date in the file is no error here.
         said = yaml.load(path.read_text(encoding="utf-8"), yaml.BaseLoader)
     except (OSError, ValueError, yaml.YAMLError) as error:
         raise UserError(f"{path} can't be read: {error}") from None
@@ -87,7 +104,7 @@ def _of_class(root: Path) -> str:
 
 
 def link_to(phase: PhasePaths, heading: str, folder: Path) -> str:
-    """Return the address of a lesson's section for a notebook in a folder; empty if there is none.
+    """Return the link from a notebook in ``folder`` to a lesson's section; empty without a lesson.
 
     Raises UserError when the setting ``lesson_url`` is not an address.
     """
@@ -100,11 +117,11 @@ def link_to(phase: PhasePaths, heading: str, folder: Path) -> str:
 
 
 def section_on_site(lesson: str, heading: str, url: str, root: Path = ROOT) -> str:
-    """Return the address of a lesson's section on a site; empty without a site or such a lesson.
+    """Return the address of a lesson's section on a site; empty if the site or lesson is missing.
 
     Args:
-        lesson: its two digits.
-        url: the site's, as :func:`lesson_url` gives it.
+        lesson: the lesson's two digits.
+        url: the site's address, from :func:`lesson_url`.
     """
     page = PhasePaths(root, lab_named(root, lesson)).page
     if not url or not lesson or not page.exists():
@@ -113,12 +130,12 @@ def section_on_site(lesson: str, heading: str, url: str, root: Path = ROOT) -> s
 
 
 def on_site(page: str, url: str) -> str:
-    """Return the address on the site of a lesson's notebook, and of its section if it has one."""
+    """Return the site's address for a lesson's notebook, such as "01_tensors.ipynb#views"."""
     return urljoin(url, link(f"../../notebooks/{page}", "release/lab/lab.ipynb", INDEX))
 
 
 def docname_of(path: str) -> str | None:
-    """Return a built notebook's address on the site, without ``.html``; None if it has none."""
+    """Return a built notebook's address on the site, without ``.html``; None without a page."""
     match PurePosixPath(path).parts:
         case ("notebooks", name) if name.endswith(".ipynb"):
             stem = name.removesuffix(".ipynb")
@@ -129,11 +146,11 @@ def docname_of(path: str) -> str | None:
 
 
 def link(href: str, notebook: str, docname: str | None) -> str:
-    """Return where a link of a notebook leads on the site; others come back as they are.
+    """Return the form of a notebook's link on the site; a link that leads to no page is unchanged.
 
-    It is relative to a page (`docname`) or, with None, names the file that a page is made of, as
-    Sphinx wants it in words, where it looks whether it is there. A fragment, the text or the id of
-    a heading's cell, becomes the heading's anchor.
+    The link is relative to the page ``docname``. If ``docname`` is None, the link names the
+    target's source file, because Sphinx resolves and checks such links in texts. A fragment (a
+    heading's text, or the id of its cell) becomes the heading's anchor.
     """
     path, hash_sign, fragment = href.partition("#")
     if re.match(r"[a-z][a-z0-9+.-]*:|//", path):
@@ -148,6 +165,6 @@ def link(href: str, notebook: str, docname: str | None) -> str:
 
 
 def uri(target: str, docname: str) -> str:
-    """Return the relative address of one page, or file, from another page."""
+    """Return the address of a page or file, relative to another page."""
     suffix = "" if PurePosixPath(target).suffix in (".png", ".js", ".ipynb") else ".html"
     return posixpath.relpath(target + suffix, posixpath.dirname(docname) or ".")

@@ -1,4 +1,4 @@
-"""Write files as a whole, so that none is ever half written; say why one could not be written."""
+"""Write files as a whole, so that no file is ever half written; say why a write failed."""
 
 from __future__ import annotations
 
@@ -15,18 +15,21 @@ from typing import TypeVar
 
 from hood import UserError
 
-# Why a file could not be written, and what to do, by the system's number of the error.
-RIGHTS = "{user} has no right to it, and {owner}: run this as somebody who may, or give {user} one"
+# Why a file could not be written, and what to do, by errno.
+RIGHTS = (
+    "{user} has no right to use it, and {owner}. Run this as a user who has the right, or make "
+    "{user} its owner"
+)
 REASONS = {
     errno.EACCES: RIGHTS,
     errno.EPERM: RIGHTS,
-    errno.EROFS: "it is on a file system that is read-only: make that writable, or use a copy of "
-    "the course elsewhere",
-    errno.ENOSPC: "there is no space left: make room on its disk",
-    errno.EDQUOT: "the space that {user} may use is full: make room there",
-    errno.EFBIG: "a file of {user} may not grow so large: raise that limit (`ulimit -f`)",
+    errno.EROFS: "its file system is read-only: make it writable, or use a copy of the course "
+    "elsewhere",
+    errno.ENOSPC: "its disk is full: free some space",
+    errno.EDQUOT: "the disk quota of {user} is used up: free some space",
+    errno.EFBIG: "it would exceed the largest file size of {user}: raise this limit (`ulimit -f`)",
 }
-# SQLite says less: where it can't write, it may also lack a right to the file's folder.
+# SQLite's errors are less exact: either the file or its folder may lack the permission.
 OF_SQLITE = {
     sqlite3.SQLITE_READONLY: errno.EACCES,
     sqlite3.SQLITE_CANTOPEN: errno.EACCES,
@@ -35,14 +38,14 @@ OF_SQLITE = {
 }
 
 
-MOST_READ = 10_000  # files of which a result is remembered
+MOST_READ = 10_000  # remembered results
 T = TypeVar("T")
 
 
 def read_once(function: Callable[[Path], T]) -> Callable[[Path], T]:
-    """Let a function of a file's content remember its result until another file is there.
+    """Cache the result of a function that reads a file, until the file is replaced.
 
-    It fits files that are written as a whole, as this module does.
+    Use it for files that are written as a whole, as this module does.
     """
 
     @lru_cache(maxsize=MOST_READ)
@@ -58,9 +61,9 @@ def read_once(function: Callable[[Path], T]) -> Callable[[Path], T]:
 
 
 def write_whole(path: Path, content: bytes) -> bool:
-    """Write a file, and the folders above it, if its bytes change; return whether they did.
+    """Write a file if its bytes would change; return whether it was written.
 
-    Raises OSError when it can't be written, with the file's name.
+    Missing folders are made. Raises OSError with the file's name if the file can't be written.
     """
     if path.exists() and path.read_bytes() == content:
         return False
@@ -71,9 +74,9 @@ def write_whole(path: Path, content: bytes) -> bool:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Yield the name of a new file, which takes a file's place when it has been written.
+    """Yield the path of a new file, which replaces ``path`` when the block ends.
 
-    Raises OSError when it can't be written, with the file's name.
+    Raises OSError with the name of ``path`` if ``path`` can't be written.
     """
     with _beside(path) as fresh:
         yield fresh
@@ -82,12 +85,12 @@ def replacing(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def _beside(path: Path) -> Iterator[Path]:
-    """Yield the name of a new file in the folder of ``path``, and remove it at the end.
+    """Yield the path of a new file in the folder of ``path``; at the end, remove the new file.
 
-    An OSError that has no name, or the new file's, gets the name of the file that is meant.
+    If an OSError names no file, or names the new file, an OSError that names ``path`` replaces it.
     """
-    # a name of its own, as another process may be writing the same file; and a short one, as the
-    # file's may be as long as a name can be
+    # The name is random, because another process may be writing the same file. The name is short,
+    # because the name of ``path`` may already have the greatest length.
     fresh = path.with_name(f".{secrets.token_hex(8)}.new")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -104,19 +107,20 @@ def _beside(path: Path) -> Iterator[Path]:
 def secret(
     path: Path, fresh: bytes, *, read: Callable[[bytes], bytes] = bytes, should: str, lost: str
 ) -> bytes:
-    """Return the secret that a file holds; where there is no file, it is made and holds ``fresh``.
+    """Return the secret in a file; if there is no file, make one that contains ``fresh``.
 
-    A full disk or a kill leaves no file that holds a part of a secret. All processes that begin at
-    the same time return the same secret. Only its owner can read a file that is made here.
+    Even if the disk is full or the process is killed, no file contains only a part of a secret. If
+    several processes call this at the same time, all of them get the same secret. A file that is
+    made here can be read only by its owner.
 
     Args:
         read: turns the file's bytes into the secret. It may raise ValueError.
-        should: what the file should hold, for the message to a person.
-        lost: what a new secret makes invalid, for the same message.
+        should: what the file should contain, for the error message.
+        lost: what becomes invalid with a new secret, for the error message.
 
     Raises:
-        UserError: if the file's secret is not as long as that of ``fresh``.
-        OSError: if the file can't be made or read, with its name.
+        UserError: if the secret in the file is not as long as the secret in ``fresh``.
+        OSError: with the file's name, if the file can't be made or read.
     """
     if not path.exists():
         with _beside(path) as new:
@@ -124,8 +128,8 @@ def secret(
             with os.fdopen(opened, "wb") as file:
                 file.write(fresh)
                 file.flush()
-                os.fsync(opened)  # else a power cut may leave the name without the content
-            with suppress(FileExistsError):  # another process was first
+                os.fsync(opened)  # otherwise a power cut may leave an empty file
+            with suppress(FileExistsError):  # another process made the file first
                 os.link(new, path)
     content = path.read_bytes()
     try:
@@ -134,16 +138,17 @@ def secret(
         found = b""
     if len(found) != len(read(fresh)):
         raise UserError(
-            f"{path} should hold {should}, and what it holds is not that ({len(content)} bytes): "
-            f"restore it from a backup, or remove it, and a new one is made. {lost}"
+            f"{path} should contain {should}, but contains something else ({len(content)} bytes): "
+            "restore the file from a backup, or remove it. If it is removed, the next run makes a "
+            f"new one. {lost}"
         )
     return found
 
 
 def why_not_written(error: BaseException | None, database: Path | None = None) -> str:
-    """Return which file could not be written, why, and what to do; empty for any other error.
+    """Return which file could not be written, why, and what to do; empty if no write failed.
 
-    ``error`` is of the system or, as SQLAlchemy and nbgrader's API raise it, of SQLite;
+    ``error`` comes from the system, or from SQLite through SQLAlchemy and nbgrader's API.
     ``database`` is the gradebook's file, which SQLite's errors don't name.
     """
     if error is None:
@@ -163,15 +168,15 @@ def why_not_written(error: BaseException | None, database: Path | None = None) -
     shown = path or ("a file" if isinstance(error, OSError) else "the gradebook")
     reason = REASONS[number].format(user=_name_of(os.geteuid()), owner=_owner(path))
     said = f"{shown} can't be used: {reason}"
-    return "".join(c if c.isprintable() else "?" for c in said)  # a learner may have named it
+    return "".join(c if c.isprintable() else "?" for c in said)  # a learner may have chosen it
 
 
 def _owner(path: Path | None) -> str:
-    """Say whose the nearest folder above a path is that this user can see."""
+    """Return who owns the nearest folder above a path, without folders that this user can't see."""
     for place in path.parents if path and path.is_absolute() else ():
         with suppress(OSError):
             return f"{place} belongs to {_name_of(place.stat().st_uid)}"
-    return "it may belong to somebody else"
+    return "another user may own it"
 
 
 def _name_of(number: int) -> str:

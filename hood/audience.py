@@ -1,7 +1,7 @@
-"""For whom a notebook runs. What lessons, drills and views show depends on it.
+"""Find out who reads a notebook's output. Lessons, drills and views depend on the reader.
 
-The build, the site and the grader each set a variable in the environment of the kernels that they
-start. Without one of them a person sits in front of the notebook.
+The build, the site and the grader each set an environment variable for the kernels that they start.
+If none of these variables is set, a person uses the notebook.
 """
 
 from __future__ import annotations
@@ -12,31 +12,34 @@ import sys
 BUILD = "OPEN_THE_HOOD_BUILD"
 FRAMES = "OPEN_THE_HOOD_FRAMES"
 TEXT_ONLY = "OPEN_THE_HOOD_TEXT_ONLY"
-# nbgrader sets it to "autograde" or "validate" where it runs a notebook.
+# nbgrader sets it to "autograde" or "validate" when it runs a notebook.
 NBGRADER = "NBGRADER_EXECUTION"
 
 
 def building() -> bool:
-    """Return whether the output is committed or published: it is then the same for everyone."""
+    """Return whether the output is committed or published.
+
+    Such output must be the same on all machines.
+    """
     return bool(os.environ.get(BUILD))
 
 
 def filming() -> bool:
-    """Return whether the output is for the site, where a view moves by pictures made now."""
+    """Return whether the output is for the site, where a view shows stored pictures."""
     return bool(os.environ.get(FRAMES))
 
 
 def text_only() -> bool:
-    """Return whether nobody looks, as while a class is graded.
+    """Return whether nobody looks at the output, for example while a class is graded.
 
-    A figure's words then take the place of the picture, which costs a tenth of a second and decides
-    nothing.
+    A figure then shows only its text, because drawing takes a tenth of a second and changes no
+    result.
     """
     return bool(os.environ.get(TEXT_ONLY))
 
 
 def can_move() -> bool:
-    """Whether a widget would be answered: a kernel with ipywidgets, not building or grading."""
+    """Return whether widgets work: ipywidgets is installed, and nothing is built or graded."""
     if building() or text_only():
         return False
     ipython = sys.modules.get("IPython")

@@ -1,12 +1,13 @@
-"""A course: the folder that holds ``course.toml``, and what the engine has to know of it.
+"""A course: the folder with ``course.toml``, and what that file tells the engine.
 
-The engine imports nothing of a course. What it needs, the course says here: its title, the packages
-that its notebooks import, its phases.
+The engine imports nothing from a course. ``course.toml`` says what the engine needs: the title, the
+packages that notebooks import, and the phases.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -18,58 +19,73 @@ from hood import UserError
 
 FILE = "course.toml"
 VARIABLE = "HOOD_COURSE"  # in the environment, the folder of the course
-ENGINE = Path(__file__).resolve().parents[1]  # the folder that this package lies in
+PHASE = re.compile(r"\d\d_[a-z0-9_]+")  # a phase's name
+ENGINE = Path(__file__).resolve().parents[1]  # the folder of this package
 
 
 @dataclass(frozen=True)
 class Phase:
-    """One phase of a course, as its ``course.toml`` lists it."""
+    """A phase, as the ``course.toml`` of its course lists it."""
 
-    name: str  # its folder in phases/ and its notebooks' name, such as "01_tensors"
-    title: str
-    promise: str = ""  # what a learner can do after it: "you can ..."
-    needs: tuple[int, ...] = ()  # numbers of the phases that it builds on directly
-    # What the lesson takes, and what the lab takes without its further exercises; what those take.
-    # The build works all three out of the texts (:mod:`hood.authoring.stated`).
+    name: str  # the name of its folder in phases/ and of its notebooks, such as "01_tensors"
+    title: str  # the phase's title on the start page and on the site
+    promise: str = ""  # what a learner can do after the phase: the words after "you can"
+    needs: tuple[int, ...] = ()  # the numbers of the phases that a learner needs directly before it
+    # the hours for the lesson, and the hours for the lab without its further exercises. If these
+    # numbers are given, the build compares them and `further` with the texts
+    # (:mod:`hood.authoring.stated`)
     hours: tuple[float, float] = (0, 0)
-    further: float = 0
+    further: float = 0  # the hours for the lab's further exercises; see `hours`
 
     @property
     def number(self) -> int:
-        """Its place in the course: the two digits at the start of its name."""
+        """The phase's place in the course: the two digits at the start of the phase's name."""
         return int(self.name[:2])
 
 
 @dataclass(frozen=True)
 class Course:
-    """What ``course.toml`` says. Every field but the folder is a key of that file."""
+    """The content of ``course.toml``. Every field except the folder is a key of that file."""
 
-    root: Path
-    title: str = "A course"
-    id: str = "course"  # of archives and addresses: lower-case letters, digits and "-"
-    about: str = ""  # what it teaches, in a sentence or two
-    install: str = "-r lock/packages.txt"  # what pip takes for a learner's environment
-    install_note: str = ""  # a sentence on it
-    packages: tuple[str, ...] = ()  # the course's own, which notebooks and sandboxes import
+    root: Path  # the course's folder, which is not a key of the file
+    title: str = "A course"  # the course's title on the site and in a learner's notebooks
+    # the course's name in archives' names and in addresses: lower-case letters, digits and "-"
+    id: str = "course"
+    version: str = "0.1.0"  # the course's version, in the name of its wheel
+    about: str = ""  # what the course teaches, in a sentence or two
+    # pip's arguments for a learner's environment; pip is called once for each text
+    install: tuple[str, ...] = ("-r lock/packages.txt",)
+    install_gpu: tuple[str, ...] = ()  # the same as `install`, for a machine with an NVIDIA GPU
+    install_note: str = ""  # a sentence about `install`, such as how much space the packages take
+    # the course's own packages, which notebooks and sandboxes import
+    packages: tuple[str, ...] = ()
     drivers: str = ""  # the package with the course's drivers, such as "utils.drivers"
-    # The module that says what kernels import (:mod:`hood.grader.inside.course_sandbox`).
+    # the module that says which modules kernels import
+    # (:mod:`hood.grader.inside.course_sandbox`)
     sandbox: str = ""
-    errors: str = ""  # the module whose `line_for` says in a line what an error of the course means
+    # a module with a function `line_for`, which explains an error of the course in one line
+    errors: str = ""
     records: tuple[str, ...] = ()  # folders of data that lessons and checks read
-    # Packages whose versions decide what code computes, beside Python's: a grade or an executed
-    # lesson of other versions is another one (:mod:`hood.manifest`).
+    # packages whose versions can change what code computes (Python's version always counts, too).
+    # If such a version changes, lessons are executed again, and submissions can be graded again
+    # (:mod:`hood.manifest`)
     versions: tuple[str, ...] = ()
-    phases: tuple[Phase, ...] = ()
-    palette: Mapping[str, str] = field(default_factory=dict)  # colours of pages, by their role
-    lesson_url: str = ""  # the folder with the start page of the course's site
+    phases: tuple[Phase, ...] = ()  # the phases, in their order; each has a table `[[phases]]`
+    # the colours of pages and verdicts, each with the name of its role
+    palette: Mapping[str, str] = field(default_factory=dict)
+    # the address of the folder with the start page of the course's site. Without this address,
+    # links to lessons lead to the notebooks beside a lab
+    lesson_url: str = ""
+    # the address from which the course can be cloned; every page of the site has a link to it
     repository_url: str = ""
 
 
 def course_folder() -> Path:
     """Return the folder of the course that this process works for.
 
-    It is the folder that ``HOOD_COURSE`` names, else the nearest one at or above the working
-    directory that has a ``course.toml``, else the folder that the engine lies in.
+    If the variable ``HOOD_COURSE`` is set, it names the folder. If not, the folder is the nearest
+    folder with a ``course.toml``: the working directory, or a folder above it. If there is no such
+    folder, it is the engine's folder.
     """
     if named := os.environ.get(VARIABLE):
         return Path(named).resolve()
@@ -79,9 +95,9 @@ def course_folder() -> Path:
 
 @cache
 def course(root: Path) -> Course:
-    """Return what the ``course.toml`` of a folder says; what it leaves out has its default.
+    """Return what the ``course.toml`` of a folder says, with defaults for missing keys.
 
-    Raises UserError when the file can't be read, or has a key or a value that it should not have.
+    Raises UserError when the file can't be read, or has a wrong key or value.
     """
     path = root / FILE
     if not path.is_file():
@@ -89,17 +105,34 @@ def course(root: Path) -> Course:
     try:
         said = tomllib.loads(path.read_text(encoding="utf-8"))
         phases = tuple(_made(Phase, row, f"{path}: [[phases]]") for row in said.pop("phases", []))
-        return _made(Course, {**said, "root": root, "phases": phases}, str(path))
+        found: Course = _made(Course, {**said, "root": root, "phases": phases}, str(path))
+        _check(found)
     except (OSError, ValueError) as error:
         raise UserError(f"{path} can't be read: {error}") from None
+    return found
+
+
+def _check(about: Course) -> None:
+    """Raise ValueError if a value has a wrong form."""
+    if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", about.id):
+        raise ValueError(f"expected lower-case letters, digits and '-' in `id`, got {about.id!r}")
+    for phase in about.phases:
+        if not PHASE.fullmatch(phase.name):
+            raise ValueError(
+                "expected two digits, '_', and lower-case letters, digits or '_' as a phase's "
+                f"`name`, such as 01_tensors, got {phase.name!r}"
+            )
 
 
 def _made(kind: type, said: Mapping[str, Any], where: str) -> Any:
-    """Return a data class of a table; lists become tuples. Raises ValueError for a wrong key."""
+    """Return an instance of ``kind`` with a table's values; lists become tuples.
+
+    Raises ValueError for a wrong key.
+    """
     known = {one.name: one for one in fields(kind)}
     if unknown := sorted(said.keys() - known):
         expected = ", ".join(sorted(known.keys() - {"root"}))
-        raise ValueError(f"{where} has {', '.join(unknown)}; expected keys are {expected}")
+        raise ValueError(f"{where}: unknown keys {', '.join(unknown)}; expected keys: {expected}")
     table = {key: tuple(one) if isinstance(one, list) else one for key, one in said.items()}
     try:
         return kind(**table)

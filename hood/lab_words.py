@@ -2,15 +2,18 @@
 
 import re
 
-# What a stub raises where a lab is released (see nbgrader_config.py), and what stands where a
-# question in words waits for its answer: the course's own words, and nbgrader's.
+# The stubs in a released lab raise an error with this text (see nbgrader_config.py).
 STUB = "write your answer here"
+# A question in words shows one of these texts until the learner answers: the first is this course's
+# text, and the second is nbgrader's.
 UNANSWERED = ("*Your answer goes here.*", "*Write your answer here.*")
-# What stands in an answer that nobody has begun.
+# If an answer contains one of these texts, the learner has not begun it.
 BLANK = (f'NotImplementedError("{STUB}")', *UNANSWERED)
-# Below an exercise's heading: a class may leave it out.
+# This text below an exercise's heading says that a class may leave the exercise out.
 FURTHER = re.compile(r"^\*Further, ", re.MULTILINE)
-# The delimiters of what learners do not get: solutions, hidden tests, mark schemes.
+# The header of a graded cell in a lab's text, with the exercise's name.
+GRADED = re.compile(r'^# %%.*\btest="([^"]+)"', re.MULTILINE)
+# Marks around what learners do not get: solutions, hidden tests, mark schemes.
 BEGIN_SOLUTION, END_SOLUTION = "### BEGIN SOLUTION", "### END SOLUTION"
 BEGIN_HIDDEN, END_HIDDEN = "### BEGIN HIDDEN TESTS", "### END HIDDEN TESTS"
 BEGIN_SCHEME, END_SCHEME = "=== BEGIN MARK SCHEME ===", "=== END MARK SCHEME ==="

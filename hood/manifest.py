@@ -1,11 +1,12 @@
-"""What a result rests on: the versions of packages, the code that ran, and the data that it read.
+"""Record what a result depends on: versions of packages, the code that ran, the data that it read.
 
-A grade, an executed lesson, a page of the site and a worker of a cluster all have one. What is the
-same here is the same result; what is not is said in words, before anything is done again.
+A grade, an executed lesson, a page of the site and a worker of a cluster each have a manifest.
+Equal manifests mean equal results. Before a result is computed again, the differences are listed in
+words.
 
-Code is read by its syntax tree, without comments and docstrings, and which modules count follows
-from their imports: from the program of a worker, and from the checks of a lab. What draws or words
-a page decides no grade, because nothing that judges imports it.
+Code is hashed by its syntax tree, without comments and docstrings. A module counts if a worker's
+program or a lab's checks import it directly or indirectly. Code that draws or writes a page does
+not count, because no judging code imports it.
 """
 
 from __future__ import annotations
@@ -26,8 +27,9 @@ from hood.course import ENGINE, course, course_folder
 from hood.phase_paths import PhasePaths
 
 PYTHON = "Python"
-GRADERS = ("nbgrader", "ipykernel")  # packages of the engine's own that decide a grade
-# What a worker starts with. What is inside of a sandbox is started by name, so all of it counts.
+GRADERS = ("nbgrader", "ipykernel")  # packages of the engine that decide a grade
+# The programs of a worker. All modules that run in a sandbox count, too: a worker does not import
+# them, but starts them by name.
 ENTRIES = (
     "hood.grader.batch.worker",
     "hood.grader.batch.grading",
@@ -44,11 +46,11 @@ DRIVER = re.compile(r"(\w+):\w+")
 
 @dataclass(frozen=True)
 class Manifest:
-    """What a grade of a lab rests on, beside the lab, the submission and nbgrader's settings."""
+    """What a grade depends on, in addition to the lab, the submission and nbgrader's settings."""
 
-    versions: Mapping[str, str]  # by package, and of Python
+    versions: Mapping[str, str]  # versions of Python and of packages, by name
     grader: str  # a hash of the code that grades
-    checks: str  # of the lab's checks, of what they import, and of the data that they read
+    checks: str  # a hash of the lab's checks, of what they import, and of the data that they read
 
     @property
     def packages(self) -> str:
@@ -56,7 +58,7 @@ class Manifest:
         return digest_of([json.dumps(dict(self.versions), sort_keys=True).encode()])
 
     def compared_with(self, other: Manifest) -> list[str]:
-        """Return in words what is not the same here as in another manifest."""
+        """Return the differences from another manifest, in words."""
         found = [f"{now} instead of {was}" for was, now in differing(other.versions, self.versions)]
         if self.grader != other.grader:
             found.append("another version of the grader")
@@ -66,16 +68,16 @@ class Manifest:
 
 
 def of_grades(lab: str, root: Path | None = None) -> Manifest:
-    """Return what a grade of a lab rests on now; of a lab that is no phase, without its checks."""
+    """Return what a grade of a lab depends on now; a lab outside of ``phases/`` has no checks."""
     root = root or course_folder()
     return Manifest(versions(root, GRADERS), grader_code(), checks_code(lab, root))
 
 
 def versions(root: Path | None = None, more: Iterable[str] = ()) -> dict[str, str]:
-    """Return the versions of Python and of the packages that decide, as they are installed here.
+    """Return the installed versions of Python and of the packages that decide a result.
 
-    Which ones, the key ``versions`` of ``course.toml`` says, and ``more``. Of Python it is the
-    series, such as "3.11"; what a build adds to a version, such as "+cpu", is left out.
+    The packages are ``more`` and the packages that ``course.toml`` lists under ``versions``.
+    Python's version is its series, such as "3.11". A build's suffix, such as "+cpu", is left out.
     """
     names = [*course(root or course_folder()).versions, *more]
     found = {PYTHON: f"{sys.version_info.major}.{sys.version_info.minor}"}
@@ -90,9 +92,10 @@ def _installed(package: str) -> str:
 
 
 def differing(before: Mapping[str, str], now: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Return each package whose version is another one, with both: "torch 2.12.0", "torch 2.13.0".
+    """Return the packages whose versions differ, with both versions.
 
-    One that only one side has counts, too; the other side then has it "not installed".
+    An example is "torch 2.12.0", "torch 2.13.0". If one side lacks a package, its version there is
+    "not installed".
     """
     return [
         (f"{name} {before.get(name, ABSENT)}", f"{name} {now.get(name, ABSENT)}")
@@ -102,35 +105,35 @@ def differing(before: Mapping[str, str], now: Mapping[str, str]) -> list[tuple[s
 
 
 def in_words(versions: Mapping[str, str]) -> str:
-    """Return versions as a sentence lists them: "Python 3.11, torch 2.13.0 and numpy 2.3.1"."""
+    """Return versions as a list in a sentence: "Python 3.11, torch 2.13.0 and numpy 2.3.1"."""
     *some, last = [f"{name} {version}" for name, version in versions.items()] or [""]
     return f"{', '.join(some)} and {last}" if some else last
 
 
 def grader_code() -> str:
-    """Return a hash of the modules that a worker reaches by imports."""
+    """Return a hash of the modules that a worker imports, directly or indirectly."""
     return digest_of(_named(grader_modules().values(), ENGINE))
 
 
 def grader_modules() -> dict[str, Path]:
-    """Return by name the modules of the engine that a worker reaches by imports."""
+    """Return a dict of the engine's modules that a worker imports, directly or indirectly."""
     modules = Modules({"hood": ENGINE})
     inside = modules.file(INSIDE).parent.glob("[!_]*.py")
     return modules.reached([*ENTRIES, *(f"{INSIDE}.{path.stem}" for path in inside)])
 
 
 def checks_code(lab: str, root: Path) -> str:
-    """Return a hash of a lab's checks, of what they reach of the course, and of their answers."""
+    """Return a hash of a lab's checks, of their imports from the course, and of their answers."""
     phase = PhasePaths(root, lab)
     answers = map(deciding, sorted(phase.answers.glob("*.toml")))
     return digest_of([*_named(checks_files(phase), root, ENGINE), *answers])
 
 
 def checks_files(phase: PhasePaths) -> set[Path]:
-    """Return a lab's checks, its solutions, the modules that they reach, and data.
+    """Return a lab's checks and solutions, the modules that these import, and data.
 
-    The drivers that they name are among the modules, and those of the engine that no worker reaches
-    itself; the data is what lies beside the checks and beside modules of the course.
+    The modules include the drivers that checks name, and modules of the engine that workers do not
+    import. The data is beside the checks and beside the course's modules.
     """
     if not phase.checks:
         return set()
@@ -141,7 +144,7 @@ def checks_files(phase: PhasePaths) -> set[Path]:
         names |= modules.imports(path, f"checks.{path.stem}")
         words |= read_module(path.read_bytes()).words
     names |= {f"{said.drivers}.{one[1]}" for word in words if (one := DRIVER.fullmatch(word))}
-    solutions = [phase.lab] if phase.lab.exists() else []  # a reference may be one of them
+    solutions = [phase.lab] if phase.lab.exists() else []  # a check may compare with a solution
     for path in solutions:
         names |= used_imports(path.read_text(encoding="utf-8"))
     reached = modules.reached(names)
@@ -153,9 +156,10 @@ def checks_files(phase: PhasePaths) -> set[Path]:
 
 
 def used_imports(lab: str) -> set[str]:
-    """Return the whole names of what a lab imports and its functions and classes use.
+    """Return the full names of those imports that a lab's functions and classes use.
 
-    A cell that only calls something, such as a view, shows it, and no verdict depends on that.
+    If only other code of the cell uses an import, for example a view, the import affects no
+    verdict.
     """
     cells = [tree for text in CELL.split(lab) if (tree := parsed_cell(text))]
     defined = [one for cell in cells for one in ast.walk(cell) if isinstance(one, DOCUMENTED[1:])]
@@ -171,7 +175,7 @@ def used_imports(lab: str) -> set[str]:
 
 
 def parsed_cell(source: str) -> ast.Module | None:
-    """Return the syntax tree of a cell, without lines for IPython; None if it is no Python."""
+    """Return the syntax tree of a cell without IPython's lines; None if it is not valid Python."""
     lines = source.split("\n")
     plain = "\n".join(line for line in lines if not line.lstrip().startswith(("%", "!")))
     try:
@@ -181,7 +185,7 @@ def parsed_cell(source: str) -> ast.Module | None:
 
 
 def deciding(answers: Path) -> bytes:
-    """Return what of an answers' file a verdict can depend on."""
+    """Return the entries of a file of answers that a verdict can depend on."""
     entries = tomllib.loads(answers.read_text(encoding="utf-8"))
     found = {
         kind: {
@@ -197,10 +201,13 @@ def deciding(answers: Path) -> bytes:
 class Modules:
     """The modules of some packages."""
 
-    homes: Mapping[str, Path]  # by package, the folder that it lies in
+    homes: Mapping[str, Path]  # by package, the folder that contains it
 
     def file(self, name: str) -> Path:
-        """Return the file of a module, such as "utils.minigpt". Raises LookupError without one."""
+        """Return the file of a module, such as "utils.minigpt".
+
+        Raises LookupError if there is no such file.
+        """
         first = name.partition(".")[0]
         if first in self.homes:
             place = self.homes[first].joinpath(*name.split("."))
@@ -210,10 +217,10 @@ class Modules:
         raise LookupError(f"no module {name} in {', '.join(self.homes) or 'no package'}")
 
     def reached(self, names: Iterable[str]) -> dict[str, Path]:
-        """Return by name the modules that an import of some loads, perhaps only when they run.
+        """Return a dict of the modules that are loaded when ``names`` are imported or run.
 
-        Names of other packages and of things inside of modules are passed over, as are imports
-        that only a type checker makes.
+        Names of other packages and of objects in modules are skipped. Imports that only a type
+        checker makes are skipped, too.
         """
         found: dict[str, Path] = {}
         left = list(names)
@@ -231,23 +238,23 @@ class Modules:
         return found
 
     def imports(self, path: Path, name: str) -> set[str]:
-        """Return what a module imports, relative imports by their whole names."""
+        """Return the full names of what a module imports."""
         package = name if path.name == "__init__.py" else name.rpartition(".")[0]
         return imported(read_module(path.read_bytes()), package)
 
 
 @dataclass(frozen=True)
 class Module:
-    """What counts of a module's text."""
+    """The parts of a module that a result can depend on."""
 
     code: bytes  # a hash of its syntax tree without docstrings
-    # of each import how many dots it begins with, from where, and the names that it imports
+    # for each import: the leading dots, the named module, and the imported names
     imports: tuple[tuple[int, str, tuple[str, ...]], ...]
-    words: frozenset[str]  # its strings that are no docstrings
+    words: frozenset[str]  # its strings, except docstrings
 
 
 def imported(module: Module, package: str = "") -> set[str]:
-    """Return the whole names of what a module of a package imports."""
+    """Return the full names of what a module of a package imports."""
     found: set[str] = set()
     for level, base, names in module.imports:
         above = package.split(".")[: len(package.split(".")) + 1 - level] if level else []
@@ -258,7 +265,7 @@ def imported(module: Module, package: str = "") -> set[str]:
 
 @lru_cache(maxsize=1024)
 def read_module(text: bytes) -> Module:
-    """Read a module's text; of one that is no Python all counts, and it imports nothing."""
+    """Parse a module. If a module is not valid Python, its whole text is hashed."""
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError):
@@ -278,9 +285,10 @@ def read_module(text: bytes) -> Module:
 
 
 def _without_docstrings(tree: ast.Module) -> Iterator[ast.AST]:
-    """Take the docstrings out of a tree; yield its nodes, without imports for a type checker.
+    """Remove a tree's docstrings; yield the tree's nodes, without imports for a type checker.
 
-    A module with a ``__getattr__`` imports what it gives when it is asked: there, these say what.
+    In a module with a ``__getattr__``, imports for a type checker are kept, because they name the
+    module's lazy imports.
     """
     lazy = any(isinstance(one, ast.FunctionDef) and one.name == "__getattr__" for one in tree.body)
     left: list[ast.AST] = [tree]
@@ -300,13 +308,13 @@ def _is_for_types(node: ast.If) -> bool:
 
 
 def code_of(path: Path) -> bytes:
-    """Return what of a file counts: a hash of a module's code, or of data."""
+    """Return a hash of a module's code without docstrings, or of all bytes of any other file."""
     content = path.read_bytes()
     return read_module(content).code if path.suffix == ".py" else hashlib.sha256(content).digest()
 
 
 def data_of(modules: Iterable[Path], root: Path) -> set[Path]:
-    """Return the data that modules read: files beside them, and the records that one names."""
+    """Return the data that modules read: files beside the modules, and records that they name."""
     modules = list(modules)
     found = {path for folder in {one.parent for one in modules} for path in data_in(folder)}
     words = {word for path in modules for word in read_module(path.read_bytes()).words}
@@ -317,7 +325,7 @@ def data_of(modules: Iterable[Path], root: Path) -> set[Path]:
 
 
 def data_in(folder: Path) -> Iterator[Path]:
-    """Yield the files of a folder that are no Python, and those of folders in it without Python."""
+    """Yield a folder's files that are not Python, also from subfolders without Python files."""
     for path in folder.iterdir():
         if path.name.startswith(".") or path.name == "__pycache__":
             continue

@@ -1,9 +1,9 @@
-"""Where this project keeps what it writes into a notebook's own metadata, and into a cell's.
+"""The keys under which this project writes into the metadata of a notebook and of its cells.
 
-Under one key stand a lab's settings, which the header of its text holds (`authoring.text`), the
-facts of a grading run (:mod:`hood.grader.run_record`), what the build says of a notebook's cells
-and outputs, and what a learner's copy was made from (:mod:`hood.learner.copies`). In an output that
-is a verdict, the same key says which cells it is of.
+One key of a notebook contains four things: the lab's settings, from the header of the lab's text
+(`authoring.text`); the facts of a grading run (:mod:`hood.grader.run_record`); the build's hashes
+of cells and outputs; and the origin of a learner's copy (:mod:`hood.learner.copies`). In the output
+of a verdict, the same key lists the cells that were judged.
 """
 
 import hashlib
@@ -12,25 +12,26 @@ from collections.abc import Iterable
 from typing import Any
 
 KEY = "open_the_hood"
-# Fingerprints of the cells that a notebook was built with, separated by spaces.
+# Hashes of the cells that a notebook had when it was built, separated by spaces.
 CELLS = "cells"
-# Of an executed lesson: hashes of what its outputs depend on, and of the outputs.
+# In an executed lesson: a hash of everything that its outputs depend on, and a hash of the outputs.
 EXECUTED, OUTPUTS = "executed", "outputs"
-# Of an executed lesson and of a graded notebook: by package, the versions that it was run with.
+# In an executed lesson and in a graded notebook: the versions of the packages when the notebook
+# ran.
 VERSIONS = "versions"
-# Of an instructor's notebook: by exercise, a hash of what its answers were last judged with.
+# In an instructor's notebook, for each exercise: a hash of the version that was judged last.
 JUDGED = "judged"
-COPY = "copy"  # what a learner's copy was made from
-# The type of an output with the pictures of a view that moves without Python.
+COPY = "copy"  # the original of a learner's copy
+# The MIME type of an output with a view's pictures. The view shows them without Python.
 FRAMES_MIME = "application/vnd.open-the-hood.frames+json"
-# A cell's tag that nbconvert, nbclient and JupyterLab know: after an error the next cells run, too.
+# A tag that nbconvert, nbclient and JupyterLab know: they continue after an error in this cell.
 MAY_RAISE = "raises-exception"
 
 
 def checksum(cell: Any) -> str:
-    """Return nbgrader's checksum of a cell that has its metadata, as nbgrader 0.9 computes it.
+    """Return the checksum of a cell with nbgrader's metadata, as nbgrader 0.9 computes it.
 
-    What a learner installs has no nbgrader, and a learner's copy keeps the checksum true.
+    A learner's copy must keep the checksum up to date, and learners don't install nbgrader.
     """
     marks = cell.metadata["nbgrader"]
     graded, answered = bool(marks.get("grade")), bool(marks.get("solution"))
@@ -41,13 +42,14 @@ def checksum(cell: Any) -> str:
 
 
 def mark(source: str) -> str:
-    """Return what stands for a cell's text in a verdict's stamp."""
+    """Return a short hash of a cell's text, by which a verdict names the cell that it judged."""
     return hashlib.sha256(source.strip().encode("utf-8", "replace")).hexdigest()[:12]
 
 
 def stamp(sources: Iterable[str]) -> dict[str, Any]:
-    """Return the metadata of a verdict that is given now, of cells with these texts.
+    """Return the metadata of a new verdict on cells with these texts.
 
-    `at` is the time in seconds since 1970; `ran` has the marks of the cells.
+    The key `at` has the time in seconds since 1970, and the key `ran` has a :func:`mark` for each
+    cell.
     """
     return {KEY: {"at": round(time.time()), "ran": sorted(set(map(mark, sources)))}}

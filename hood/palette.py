@@ -1,23 +1,23 @@
-"""The colours of all that the engine shows: verdicts in a notebook, and pages.
+"""The colours of verdicts and pages.
 
-A course may give others, by their names, in `[palette]` of its `course.toml`.
+A course may replace single colours in `[palette]` of its `course.toml`.
 """
 
 from hood.course import course, course_folder
 
-# By their role. Text has a contrast of 4.5 or more on white, on `card`, and on its own ground.
+# By role. Text has a contrast of at least 4.5 on white, on `card`, and on its own background.
 COLOURS = {
     "ink": "#1f2a37",
-    "muted": "#5b6675",  # of what is neither right nor wrong, and of notes
+    "muted": "#5b6675",  # for notes, and for parts that are neither right nor wrong
     "rule": "#d3d9e0",
-    "card": "#fdfdfb",  # the ground that the others can be read on
+    "card": "#fdfdfb",  # a background on which text in the other colours can be read
     "link": "#1f6aa5",
-    "full": "#0b7a5e",  # of a bar: all points
-    "on_full": "#ffffff",  # text on it
-    "full_tint": "#d3ece3",  # a pale ground, as each tint
+    "full": "#0b7a5e",  # a bar with all points
+    "on_full": "#ffffff",  # text on `full`
+    "full_tint": "#d3ece3",  # a pale background, as every tint
     "alarm": "#c2471b",
     "on_alarm": "#ffffff",
-    "hint": "#faebc6",  # a pale ground
+    "hint": "#faebc6",  # a pale background
     "right": "#2e7d32",
     "right_tint": "#d7ecd9",
     "wrong": "#c62838",
@@ -26,10 +26,10 @@ COLOURS = {
 
 
 def colour(name: str) -> str:
-    """Return the colour of this role; KeyError if there is none."""
+    """Return the colour of a role. Raises KeyError for an unknown role."""
     return palette()[name]
 
 
 def palette() -> dict[str, str]:
-    """Return the colours by their role: the course's own, else the engine's."""
+    """Return a colour for each role: the course's colour, or else the engine's colour."""
     return {**COLOURS, **course(course_folder()).palette}

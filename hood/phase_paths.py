@@ -9,18 +9,17 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 
 from hood import UserError
-from hood.course import ENGINE, FILE, VARIABLE, course_folder
+from hood.course import ENGINE, FILE, PHASE, VARIABLE, course_folder
 
-ROOT = course_folder()  # the course that this process works for, as it was when it began
-PHASE = re.compile(r"\d\d_[a-z0-9_]+")
+ROOT = course_folder()  # the course of this process, fixed when the process begins
 START = "start"
-WORK = "work"  # in a course's folder, the one with the learner's copies
+WORK = "work"  # the folder of the learner's copies, in a course's folder
 LESSON = re.compile(r"\d\d_\w+\.ipynb")
 
 
 @dataclass(frozen=True)
 class PhasePaths:
-    """A phase, or the start page: which texts it has and which notebooks are built from them."""
+    """A phase, or the start page: its texts and the notebooks that are built from them."""
 
     root: Path  # the project's folder
     name: str  # such as ``01_tensors``, or :data:`START`
@@ -45,12 +44,12 @@ class PhasePaths:
 
     @property
     def checks(self) -> list[Path]:
-        """The files of the module ``checks``, the one to import first."""
+        """The files of the module ``checks``; if there is an ``__init__.py``, it comes first."""
         return check_files(self.folder)
 
     @property
     def answers(self) -> Path:
-        """The folder of the answers that the checks are proven on."""
+        """The folder of the answers that test the checks."""
         return self.folder / "answers"
 
     @property
@@ -60,7 +59,10 @@ class PhasePaths:
 
     @property
     def source(self) -> Path:
-        """The built notebook of the lab, instructor's version; ``release`` has the learner's."""
+        """The built notebook of the lab, in the instructor's version.
+
+        ``release`` has the learner's version.
+        """
         return self.root / "source" / self.name / f"{self.name}.ipynb"
 
     @property
@@ -68,7 +70,7 @@ class PhasePaths:
         return self.root / "release" / self.name / f"{self.name}.ipynb"
 
     def texts(self) -> list[str]:
-        """Return the file names of those texts that exist."""
+        """Return the file names of the texts that exist."""
         return [path.name for path in (self.lesson, self.lab) if path.exists()]
 
     def relative(self, path: Path) -> str:
@@ -77,10 +79,11 @@ class PhasePaths:
 
 
 def copy_of(notebook: PurePath) -> PurePath | None:
-    """Return where a learner's copy of a notebook lies; None for what is not copied.
+    """Return the path of a learner's copy of a notebook; None if learners get no copy of it.
 
-    Both paths are relative to the course's folder. A lab's copy keeps its name, by which it is
-    handed in. A lesson's gets another, since the lab has the same, and a tab shows the name alone.
+    Both paths are relative to the course's folder. A lab's copy keeps the lab's name, because a
+    submission must have this name. A lesson's copy gets another name, because a tab in JupyterLab
+    shows only the name. With the same name, the tabs of a lesson and its lab would look the same.
     """
     match notebook.parts:
         case ("notebooks", "start.ipynb" as name):
@@ -93,25 +96,27 @@ def copy_of(notebook: PurePath) -> PurePath | None:
 
 
 def opened(notebook: Path, root: Path) -> Path:
-    """Return what a learner opens for a built notebook: their copy in ``work/``, or itself."""
+    """Return the file that a learner opens: their copy in ``work/``, else the built notebook."""
     place = copy_of(notebook.relative_to(root))
     return root / place if place and (root / place).is_file() else notebook
 
 
 def check_files(folder: Path) -> list[Path]:
-    """Return the files of a phase's module ``checks``, which is one file or a package.
+    """Return the files of a phase's module ``checks``: ``checks.py``, or a folder's files.
 
-    The file to import comes first: ``checks.py``, or the package's ``__init__.py``.
+    The folder may have an ``__init__.py``, which then comes first.
     """
-    found = sorted((folder / "checks").glob("*.py"), key=lambda path: path.name != "__init__.py")
+    every = (folder / "checks").glob("*.py")
+    found = sorted(every, key=lambda path: (path.name != "__init__.py", path.name))
     return found or [path for path in [folder / "checks.py"] if path.exists()]
 
 
 def environment_with(folder: Path) -> dict[str, str]:
     """Return this process's environment for a child process that works for a folder.
 
-    The folder comes first on PYTHONPATH, its course's and the engine's after it. ``HOOD_COURSE``
-    names the course: the folder, or where that has no ``course.toml`` this process's own.
+    PYTHONPATH begins with this folder, the folder of its course, and the engine's folder.
+    ``HOOD_COURSE`` names the course: the folder itself, or this process's course if the folder has
+    no ``course.toml``.
     """
     course = folder if (folder / FILE).is_file() else course_folder()
     before = os.environ.get("PYTHONPATH", "").split(os.pathsep)
@@ -120,21 +125,21 @@ def environment_with(folder: Path) -> dict[str, str]:
 
 
 def phases(root: Path = ROOT) -> list[PhasePaths]:
-    """Return every phase that has a text, sorted by name; none of a course without ``phases/``."""
+    """Return every phase that has a text, sorted by name; an empty list without ``phases/``."""
     found = (PhasePaths(root, path.name) for path in sorted((root / "phases").glob("*")))
     return [phase for phase in found if PHASE.fullmatch(phase.name) and phase.texts()]
 
 
 def pages(root: Path) -> list[PhasePaths]:
-    """Return what pages are built from: each phase, and the start page."""
+    """Return each phase, and the start page."""
     start = PhasePaths(root, START)
     return [*phases(root), *([start] if start.lesson.exists() else [])]
 
 
 def choose(root: Path, wanted: list[str]) -> list[PhasePaths]:
-    """Return the phases that words such as "01_tensors", "01", "1", "tensors" or "start" name.
+    """Return the phases named by words such as "01_tensors", "01", "1", "tensors" or "start".
 
-    Without words it is all pages. Raises UserError when a word names no phase.
+    Without words, return all phases. Raises UserError when a word names no phase.
     """
     every = pages(root)
     if not wanted:
@@ -145,17 +150,17 @@ def choose(root: Path, wanted: list[str]) -> list[PhasePaths]:
         match = [phase for phase in every if name in names(phase)]
         if not match:
             known = ", ".join(phase.name for phase in every) or "none yet"
-            raise UserError(f"there is no phase {word!r}; there are: {known}")
+            raise UserError(f"there is no phase {word!r}; the phases are: {known}")
         chosen += [phase for phase in match if phase not in chosen]
     return chosen
 
 
 def lab_named(root: Path, word: str) -> str:
-    """Return the folder name of the lab that a word names, such as "01".
+    """Return the folder name of the lab that is meant by a word such as "01".
 
-    A word whose last part names a folder of ``source/``, in whatever form of Unicode, gives that
-    folder's name, and one that names nothing is returned as it is: a course may have labs of
-    another origin.
+    If the word's last part names a folder of ``source/``, in any form of Unicode, return that
+    folder's name. Otherwise return the word unchanged, because a course may have labs that it did
+    not build.
     """
     name = Path(word).name  # "01_tensors/" and "source/01_tensors", as a shell completes them
     for folder in (root / "source" / name, *(root / "source").glob("*")):
@@ -165,7 +170,7 @@ def lab_named(root: Path, word: str) -> str:
 
 
 def _nfc(name: str) -> str:
-    """Return a name in the one form in which names are compared: macOS writes another one."""
+    """Return a name in NFC, the form in which names are compared; macOS writes another form."""
     return unicodedata.normalize("NFC", name)
 
 
@@ -176,16 +181,16 @@ def names(phase: PhasePaths) -> set[str]:
 
 
 def anchor(heading: str) -> str:
-    """Return the fragment of a link by which JupyterLab opens a notebook at a heading.
+    """Return the fragment of a link that makes JupyterLab open a notebook at a heading.
 
-    The build gives a cell that begins with a heading the heading's slug as its id. A fragment with
-    the heading itself would work only in a notebook that is open already: JupyterLab looks it up
-    among what it has drawn.
+    The build makes the heading's slug the id of the cell that begins with the heading. The heading
+    itself as a fragment would work only in an open notebook: JupyterLab searches only the headings
+    that it has drawn.
     """
     return f"cell-id={slug(heading)}"
 
 
 def slug(heading: str) -> str:
-    """Return a heading in lower case ASCII, "-" between its words, at most 60 characters."""
+    """Return a heading in lower-case ASCII with "-" between words, at most 60 characters."""
     plain = unicodedata.normalize("NFKD", heading.lower()).encode("ascii", "ignore").decode()
     return "-".join(re.findall(r"[a-z0-9_]+", plain.replace("'", "")))[:60].strip("-")

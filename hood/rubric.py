@@ -1,4 +1,4 @@
-"""Read the rubric of a question in words: boxes to tick, and the points that they give."""
+"""Read the rubric of a question in words: boxes to tick, and their points."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 WORDS = {"no": 0.0, "half a": 0.5, "one": 1.0, "two": 2.0, "three": 3.0, "four": 4.0, "five": 5.0}
 NUMBER = rf"(?P<{{}}>{'|'.join(WORDS)}|\d+(?:\.\d+)?)"
-# "One point each", "half a point for each"; and "Two points where all five are right, one where
-# three are".
+# "One point each", "half a point for each"; and "Two points if all five are right, one if three
+# are".
 EACH = re.compile(rf"\b{NUMBER.format('points')} points?(?: for)? each\b", re.IGNORECASE)
-WHERE = re.compile(
-    rf"\b{NUMBER.format('points')}(?: points?)? where (?:all )?{NUMBER.format('right')}\b",
+IF = re.compile(
+    rf"\b{NUMBER.format('points')}(?: points?)? (?:if|where) (?:all )?{NUMBER.format('right')}\b",
     re.IGNORECASE,
 )
 # At the end of an item, in brackets: "(2 points)", "(half a point)".
@@ -21,13 +21,14 @@ ITEM = re.compile(r"(?:[-*+]|\d+[.)])[ \t]+")
 
 @dataclass(frozen=True)
 class Rubric:
-    """A rubric: what stands before its items, and the items, each of them a box.
+    """A rubric: an introduction, and items, each of which is a box to tick.
 
     Attributes:
         intro: the text before the items, as Markdown.
         boxes: the text of each item, as Markdown.
-        points: what each box gives; empty where the rubric does not say.
-        steps: in place of ``points``, the points of so many boxes, from none to all of them.
+        points: the points of each box; empty if the rubric has no points.
+        steps: the points for 0, 1, 2, ... ticked boxes. A rubric has ``points`` or ``steps``, but
+            not both.
     """
 
     intro: str = ""
@@ -37,19 +38,20 @@ class Rubric:
 
     @property
     def most(self) -> float | None:
-        """What all boxes give; None where the rubric does not say."""
+        """The points of all boxes together; None if the rubric has no points."""
         return self.steps[-1] if self.steps else sum(self.points) if self.points else None
 
 
 def read_rubric(source: str, begin: str, end: str) -> tuple[str, Rubric]:
-    """Return a question's text without its rubric, and the rubric; an empty one if it has none.
+    """Return a question's text without its rubric, and the rubric, which may be empty.
 
-    An item's points stand in brackets at its end, or the text before the items says what each of
-    them gives, or what several give together. The forms of this are in the patterns above.
+    An item may end with its points in brackets. Otherwise the text before the items says how many
+    points each item gives, or how many points several ticked items give together. The patterns
+    above show the accepted forms.
 
     Args:
         begin: nbgrader's mark on the line where the rubric begins.
-        end: the same for the line where it ends.
+        end: nbgrader's mark on the line where the rubric ends.
     """
     question: list[str] = []
     scheme: list[str] = []
@@ -70,7 +72,7 @@ def _rubric(lines: list[str]) -> Rubric:
             items.append([line[found.end() :]])
         elif items and (line.startswith((" ", "\t")) or not line.strip()):
             items[-1].append(line.strip())
-        else:  # text between or after items belongs to none of them
+        else:  # text between or after items belongs to no item
             intro.append(line)
     before = "\n".join(intro).strip()
     boxes = tuple("\n".join(item).strip() for item in items)
@@ -79,9 +81,10 @@ def _rubric(lines: list[str]) -> Rubric:
         return Rubric(before, boxes, tuple(_number(found["points"]) for found in own if found))
     if each := EACH.search(before):
         return Rubric(before, boxes, (_number(each["points"]),) * len(boxes))
-    where = {_number(one["right"]): _number(one["points"]) for one in WHERE.finditer(before)}
-    if where and max(where) == len(boxes):
-        reached = ([p for n, p in where.items() if n <= count] for count in range(len(boxes) + 1))
+    steps = {_number(one["right"]): _number(one["points"]) for one in IF.finditer(before)}
+    if steps and max(steps) == len(boxes):
+        counts = range(len(boxes) + 1)
+        reached = ([points for n, points in steps.items() if n <= count] for count in counts)
         return Rubric(before, boxes, steps=tuple(max(some, default=0.0) for some in reached))
     return Rubric(before, boxes)
 

@@ -1,9 +1,9 @@
-"""The verdict: what a check found in one learner's code, as data.
+"""Define the verdict: the result of a check for one learner's code, as data.
 
 :mod:`hood.judge.verdicts.judge` makes verdicts. The report in the notebook, the feedback page, the
-terminal and the class report read them. Between processes and in files a verdict is JSON under
-:data:`VERDICT_MIME`. Programs decide by :class:`Status` and :class:`Cause`; the sentences are for
-people and are never parsed. This module imports nothing that is slow to load.
+terminal and the class report show verdicts. In files and between processes, a verdict is JSON under
+:data:`VERDICT_MIME`. Programs use :class:`Status` and :class:`Cause`. The sentences are for people,
+and no program parses them. This module imports only modules that load quickly.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from hood.untrusted import mapping, member, number, sequence, text, texts
 VERDICT_MIME = "application/vnd.open-the-hood.verdict+json"
 
 LINE = 100  # characters of an example's comment
-MAX_CALL = 1000  # characters of an example's call, which is then laid out in lines
+MAX_CALL = 1000  # characters of an example's call, before it is laid out in lines
 UNDEFINED = "a name is not defined: no cell that ran to its end defines it"
 
 
@@ -27,8 +27,8 @@ class Status(StrEnum):
     """The result of an exercise or of one of its parts."""
 
     RIGHT = "right"
-    RIGHT_AS_FAR_AS_RUN = "right as far as run"  # only an exercise: some of its parts were not run
-    PARTLY = "partly"  # only an exercise: some of its parts are right and some are wrong
+    RIGHT_AS_FAR_AS_RUN = "right as far as run"  # for an exercise: some of its parts were not run
+    PARTLY = "partly"  # for an exercise: some of its parts are right and some are wrong
     WRONG = "wrong"
     NOT_ATTEMPTED = "not attempted"
     NOT_RUN = "not run"
@@ -58,27 +58,26 @@ class Cause(StrEnum):
 
 @dataclass(frozen=True)
 class Example:
-    """A small failing call that the learner can paste into a cell, or one that is told in words."""
+    """A small failing call: code for a learner to paste into a cell, or a description in words."""
 
-    # an expression that uses only names of the lab and of ``before``; it may have lines. Empty
-    # where ``said`` tells of the call in words, and there is nothing to paste
+    # An expression that uses only names of the lab and of ``before``; it may have several lines.
+    # Empty if ``said`` describes the call in words, and there is nothing to paste.
     call: str
     # An expression for the right result, or the name of the expected exception; empty when ``said``
-    # describes the difference
+    # describes the difference.
     expected: str = ""
     got: str = ""  # an expression for what the call returned, or the exception that it raised
     others: bool = False  # whether other answers are right, too
-    said: str = ""  # the difference in words, where the two would look the same or be too long
-    seed: str = ""  # the example was drawn from it; it is public
-    before: tuple[str, ...] = ()  # lines to run first, such as an import or what makes an instance
-    # What is wrong with this very call, as :attr:`PartResult.problem` says it of another one
+    said: str = ""  # the difference in words, if the two results look the same or are too long
+    seed: str = ""  # the public seed that the example was drawn from
+    before: tuple[str, ...] = ()  # lines to run before the call, such as an import
+    # The problem of this call; :attr:`PartResult.problem` is about the first failed case.
     problem: str = ""
 
     def lines(self) -> list[str]:
-        """Return the lines to paste: the call, and one comment, or two if one is too long.
+        """Return the lines to paste: the call, and below it one or two lines of comment.
 
-        There are none if the call is told in words.
-        Whatever the texts hold, each of them stays within its comment.
+        The list is empty if the call is described in words. No text can break out of its comment.
         """
         said, right, got = (" ".join(t.split()) for t in (self.said, self.expected, self.got))
         code = [*self.before, *self.call.splitlines()]
@@ -93,7 +92,7 @@ class Example:
 
     @classmethod
     def from_json(cls, raw: Any) -> Self | None:
-        """Return the example in JSON data; None when there is none."""
+        """Return the example in JSON data; None if the data is not an object."""
         if not isinstance(raw, dict):
             return None
         words = texts(raw, "expected", "got", "said", "seed", "problem")
@@ -114,16 +113,16 @@ class PartResult:
     # The cause in words for the learner. It describes the first failed case without its inputs and
     # values, or says why the part was not run. Empty when nothing is wrong.
     problem: str = ""
-    quoted: str = ""  # the learner's own words at its end, such as an exception's message
+    quoted: str = ""  # the learner's own words at the problem's end, such as an exception's message
     misconception: str = ""  # name of the misconception that the code behaves like, or empty
-    hint: str = ""  # where none was recognised, a sentence about the one that matches best
+    hint: str = ""  # if no misconception was recognised: the sentence of the best match
     example: Example | None = None  # a small call that fails in this part, or None
-    against: str = ""  # what the answer was compared with, if that depends on the machine
+    against: str = ""  # what the answer was compared with, if this depends on the machine
     reads: str = ""  # heading of the lesson section to read again after this mistake
 
     @property
     def said(self) -> str:
-        """The problem in words for the learner: that of the example, where there is one to see."""
+        """The problem in words for the learner, from the part's example if it has one."""
         return (self.example.problem if self.example else "") or self.problem
 
     @property
@@ -152,7 +151,7 @@ def in_points(number: float) -> str:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The result of one exercise: what a check found in one learner's code."""
+    """The result of one exercise, for one learner's code."""
 
     check: str  # the check's name, equal to the ``grade_id`` of the graded cell
     points: float  # points that the exercise can earn
@@ -164,7 +163,7 @@ class Verdict:
     seed: str = ""  # the seed that the cases were drawn from
     # Maps a misconception's name to the sentence that the learner reads
     explanations: dict[str, str] = field(default_factory=dict)
-    claims: tuple[str, ...] = ()  # results that are the word of the learner's own process
+    claims: tuple[str, ...] = ()  # facts that only the learner's own process reports
     cause: Cause = Cause.NONE  # why there is no verdict, for ``NOT_RUN``
     problem: str = ""  # the cause in words for the learner
 
@@ -175,23 +174,23 @@ class Verdict:
 
     @property
     def most(self) -> float:
-        """Points that could be earned: without the parts that the machine could not run."""
+        """Points that could be earned here. Parts that were not run do not count."""
         return self.points - sum(p.points for p in self.parts if p.status is Status.NOT_RUN)
 
     @property
     def section(self) -> str:
-        """Heading of the lesson section to read again: that of the first mistake."""
+        """Heading of the lesson section to read again: the section of the first mistake."""
         wrong = (part.reads for part in self.parts if part.status is Status.WRONG)
         return next(wrong, "") or self.reads
 
     @property
     def misconceptions(self) -> list[str]:
-        """Names of the recognised misconceptions, each once."""
+        """Names of the recognised misconceptions, without repetition."""
         return list(self.explanations)
 
     @property
     def causes(self) -> set[Cause]:
-        """Why points were lost, of the whole and of its parts."""
+        """Why points were lost: the causes of the verdict and of its parts."""
         return {self.cause, *(part.cause for part in self.parts)}
 
     @property
@@ -202,8 +201,9 @@ class Verdict:
     def unexampled(self) -> dict[str, str]:
         """Return the parts that should get an example, each with its misconception's name, or "".
 
-        These are the wrong parts that broke no rule: the first with each misconception, and all
-        without one. There are none after a call that was stopped, because an example would be, too.
+        These are wrong parts that broke no rule: the first part with each misconception, and all
+        parts without a misconception. After a stopped call the result is empty, because a call of
+        an example would also be stopped.
         """
         stopped = (Cause.TIMEOUT, Cause.TOO_MUCH_OUTPUT)
         if any(part.cause in stopped for part in self.parts):
@@ -214,12 +214,12 @@ class Verdict:
         return {p.name: p.misconception for p in told if p.cause is not Cause.RULE_BROKEN}
 
     def with_examples(self, found: Mapping[str, Example]) -> Verdict:
-        """Return the same verdict with examples added, by part name."""
+        """Return the same verdict with examples; the keys of ``found`` are names of parts."""
         parts = (dataclasses.replace(p, example=found.get(p.name)) for p in self.parts)
         return dataclasses.replace(self, parts=tuple(parts))
 
     def shown(self, *, misconceptions: bool, examples: bool) -> Verdict:
-        """Return the verdict with only what a class's rules let its learner see."""
+        """Return the verdict without the misconceptions and examples that a class's rules hide."""
         named = {"misconception": "", "hint": "", "reads": ""}
         hidden: dict[str, Any] = {} if misconceptions else named
         hidden |= {} if examples else {"example": None}
@@ -234,7 +234,7 @@ class Verdict:
 
     @classmethod
     def from_json(cls, raw: Any) -> Self:
-        """Return the verdict in JSON data; values of a wrong type are replaced by defaults."""
+        """Return the verdict in JSON data, with defaults for values of a wrong type."""
         raw = mapping(raw)
         explanations = sequence(list(mapping(raw.get("explanations")).items()))
         return cls(

@@ -1,10 +1,10 @@
-"""Run `pip install` and say of each package that it fetches its number and size.
+"""Run `pip install` and print the number and size of each package that it fetches.
 
     python lock/numbered.py COMMAND ... -r FILE ...
 
-pip says three lines or more of each of hundreds of packages, and of none how many are left. Its
-errors go to the screen by themselves. `make` calls this with the Python of a new .venv, which has
-nothing but pip.
+pip prints three or more lines for each of hundreds of packages, and never how many are left. Its
+errors go straight to the screen. `make` calls this with the Python of a new .venv, which has only
+pip.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""`make lock`: write the lock anew, from pyproject.toml; needs uv.
+"""`make lock`: write the lock from pyproject.toml; needs uv.
 
-A package keeps the version that it has in the lock while pyproject.toml allows it; with
-`--upgrade` it gets the newest. Every file that pip may choose is there by its hash, and none by
-its address, so that any index can serve it.
+A package keeps the version that it has in the lock while pyproject.toml allows it; with `--upgrade`
+it gets the newest. Every file that pip may choose is listed by its hash, without its address, so
+that any index can serve it.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from pathlib import Path
 
 LOCK = Path(__file__).parent
 PYPROJECT = LOCK.parent / "pyproject.toml"
-# As uv names what is promised; of macOS the version of torch's wheels.
+# The promised platforms, under uv's names; for macOS, the version of torch's wheels.
 PLATFORMS = ("x86_64-manylinux_2_28", "aarch64-manylinux_2_28", "aarch64-apple-darwin")
 MACOS = {"MACOSX_DEPLOYMENT_TARGET": "14.0"}
 CUDA = re.compile(r"nvidia-|cuda-")
 PYTORCHS_INDEX = "https://download.pytorch.org/whl/cpu"
-# What each file begins with. torch itself stands in the first for macOS, which has one build.
-PACKAGES = "# What learning, teaching and grading need; of torch only the build for macOS.\n"
+# The first lines of each file. The first file has torch itself for macOS, which has one build.
+PACKAGES = "# What a learner needs; of torch only the build for macOS.\n"
 EXTRAS = "# What testing, the site, clusters and PostgreSQL need besides.\n"
 TORCH_CUDA = "# torch for Linux as PyPI has it, with CUDA.\n"
 TORCH_CPU = f"# torch for Linux without CUDA.\n--extra-index-url {PYTORCHS_INDEX}\n"
@@ -45,7 +45,7 @@ def main(arguments: list[str]) -> int:
     whole = resolve(text, ["--all-extras"], kept)
     check_wheels(whole, pythons(text))
     every = entries(whole)
-    needed = entries(resolve(text, [], "".join(every.values())))
+    needed = entries(resolve(text, ["--extra=course"], "".join(every.values())))
     files: dict[str, list[str]] = {"packages": [], "extras": [], "torch-cuda": []}
     for first, entry in every.items():
         name = first.partition("=")[0]
@@ -59,7 +59,7 @@ def main(arguments: list[str]) -> int:
             files["packages" if there else "extras"].append(entry)
     for name, beginning in zip(files, (PACKAGES, EXTRAS, TORCH_CUDA), strict=True):
         (LOCK / f"{name}.txt").write_text(BY + beginning + "".join(files[name]), encoding="utf-8")
-    write_torch_cpu(project["project"]["dependencies"])
+    write_torch_cpu(project["project"]["optional-dependencies"]["course"])
     return 0
 
 
@@ -68,8 +68,8 @@ def resolve(pyproject: str, options: list[str], preferred: str) -> str:
 
     Args:
         pyproject: the text of a pyproject.toml.
-        options: what else `uv pip compile` is told, such as `--all-extras`.
-        preferred: a lock whose versions are taken where they are allowed.
+        options: further options of `uv pip compile`, such as `--all-extras`.
+        preferred: a lock whose versions are kept where they are allowed.
     """
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder, "lock.txt")
@@ -103,7 +103,7 @@ def check_wheels(lock: str, versions: list[str]) -> None:
 
 
 def compile_lock(options: list[str], out: Path, given: str | None = None) -> None:
-    """Have uv write the lock `out`, in whose folder it runs; `given` is what it reads as `-`."""
+    """Have uv write the lock `out`, running in its folder; `given` is its input `-`."""
     command = ["uv", "pip", "compile", "--universal", "--generate-hashes", "--quiet", "--no-header"]
     subprocess.run(
         [*command, "-o", out.name, *options], cwd=out.parent, input=given, text=True, check=True
@@ -126,7 +126,7 @@ def only_on(entry: str, system: str) -> str:
 def write_torch_cpu(dependencies: list[str], index: str = PYTORCHS_INDEX) -> None:
     """Write torch-cpu.txt for the torch of these dependencies, unless it is for that version.
 
-    What has been published does not change, and asking for it needs PyTorch's own index.
+    A published version does not change, and looking it up needs PyTorch's own index.
     """
     (pin,) = (line for line in dependencies if line.startswith("torch=="))
     path, wanted = LOCK / "torch-cpu.txt", f"{pin}+cpu ; sys_platform == 'linux'"

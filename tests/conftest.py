@@ -1,10 +1,10 @@
 """Configure pytest for all tests: which tests run, in which order, and on which worker.
 
 ``make check``, ``make test`` and ``make proof`` run ``pytest --width check``, ``test`` and
-``proof``. ``check`` leaves out the tests marked ``slow`` and those marked ``full``, begins with
-those that are nearest to what has changed, and skips what it has not begun when its time is over.
-``test`` leaves out those marked ``full``, and asks those marked ``of_labs`` of a few labs.
-``proof`` runs all, some of them with more data.
+``proof``. ``check`` leaves out the tests marked ``slow`` or ``full``, begins with the tests nearest
+to the changes, and skips the rest when its time is over. ``test`` leaves out the tests marked
+``full``, and runs those marked ``of_labs`` for a few labs. ``proof`` runs all tests, some of them
+with more data.
 """
 
 from __future__ import annotations
@@ -27,9 +27,10 @@ from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
 # There are more processes than cores. With several threads, an operator would spend most of its
-# time in threads that busily wait for each other.
+# time in threads that spin while they wait for each other.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
-# Inductor would start a pool of processes in each worker that compiles, and compile in one of them.
+# Without this, Inductor would start a pool of processes in each worker that compiles, and compile
+# in one of these processes.
 os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
 
 import hood  # before nbformat, which then imports a second faster, see hood  # noqa: F401
@@ -37,8 +38,8 @@ from hood.grader.inside.long_lived import long_lived
 from hood.phase_paths import ROOT
 from utils.instruments.toolchain import inductor_lacks
 
-# Of tests' folders. Tests commit to hundreds of small databases, and a commit waits for the disk;
-# in memory it does not. A whole run keeps half a gigabyte there.
+# The parent of tests' folders. Tests commit to hundreds of small databases, and a commit waits for
+# the disk, but not in memory. A whole run needs half a gigabyte there.
 MEMORY = Path("/dev/shm")
 if MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > 4 << 30:
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
@@ -47,17 +48,17 @@ MANY_SEEDS = 20
 SEED = ROOT / "tests" / "seed.txt"
 # The marks of the tests that do not run, by width.
 LEFT_OUT = {"check": ("slow", "full"), "test": ("full",), "proof": ()}
-# Kinds of labs besides plain ones: those that compile, and those that train or talk.
+# Kinds of labs besides plain labs: labs that compile, and labs that train or communicate.
 OTHER_KINDS = (
-    ("05_custom_op", "06_compile"),
+    ("05_custom_op", "06_compile", "11_tiles"),
     ("07_training", "08_transformer", "10_distributed"),
 )
 OWN = ("phases/", "source/", "release/", "tests/phases/answers/")  # a lab's own files, and bank
-# Of ``check``: no test begins later after the start of pytest.
+# For ``check``: the seconds after the start of pytest after which no test begins.
 CHECK_SECONDS = 35
 TOO_LATE = "not begun: the time of `make check` was over"
 
-BEGAN = pytest.StashKey[float]()  # by `time.monotonic`, which all processes share
+BEGAN = pytest.StashKey[float]()  # from `time.monotonic`, which all processes share
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -85,7 +86,7 @@ def pytest_configure(config: pytest.Config) -> None:
         new = secrets.token_hex(4) if config.option.width == "proof" else SEED.read_text().strip()
         config.option.seed = config.option.seed or new
         config.stash[BEGAN] = time.monotonic()
-    else:  # a worker of pytest-xdist would draw a seed of its own, and nobody would see which
+    else:  # otherwise each worker of pytest-xdist would draw another seed, which nobody would see
         config.option.seed = told["seed"]
         config.stash[BEGAN] = told["began"]
     # Keep the order of collection (the slowest first); xdist would sort groups by their size.
@@ -116,7 +117,7 @@ def pytest_terminal_summary(
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[Any]:
-    """Collect without looking for garbage: what tests import stays, half a million objects."""
+    """Collect tests without garbage collection: the half million imported objects stay alive."""
     with long_lived():
         return (yield)
 
@@ -124,7 +125,7 @@ def pytest_collection() -> Iterator[Any]:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Deselect the tests that this width leaves out, and sort the others.
 
-    ``check`` begins with those that are nearest to what has changed, other widths with the slowest.
+    ``check`` begins with the tests nearest to the changes, other widths with the slowest.
     """
     marks, labs = LEFT_OUT[config.option.width], drawn_labs(config)
     left_out = [
@@ -143,16 +144,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def lab_of(test: str) -> str:
-    """Return the lab that a test's parameters begin with, such as ``07_training``."""
+    """Return the lab at the start of a test's parameters, such as ``07_training``."""
     found = re.search(r"\[(\d\d_[a-z_]+)", test)
     assert found, f"{test}: its parameters do not begin with a lab"
     return found[1]
 
 
 def drawn_labs(config: pytest.Config) -> set[str]:
-    """Return the labs of tests marked ``of_labs``: all in a proof, else those that have changed.
+    """Return the labs of tests marked ``of_labs``: all in a proof; else the changed ones, and more.
 
-    With them goes one lab of each kind, which the seed of the run draws.
+    The seed of the run selects one more lab of each kind.
     """
     every = {path.name for path in ROOT.glob("source/*")}
     if config.option.width == "proof":
@@ -170,7 +171,7 @@ def _seconds(item: pytest.Item) -> float:
 
 
 def changed(root: Path) -> list[str]:
-    """Return the files that differ from the commit before the last one, and those that are new."""
+    """Return new files, and files that differ from the commit before the last one."""
     found: list[str] = []
     for words in ("diff --name-only HEAD~1", "ls-files --others --exclude-standard"):
         asked = ["git", "-C", str(root), *words.split()]
@@ -179,9 +180,9 @@ def changed(root: Path) -> list[str]:
 
 
 def nearness(test: str, paths: list[str]) -> int:
-    """Return how many words a test's name has in common with the nearest of ``paths``.
+    """Return how many words a test's name shares with the nearest of ``paths``.
 
-    A test stands where the file that it tests does, and names the lab and exercise that it asks.
+    A test has the path of the file that it tests, and names its lab and exercise.
     """
     return max((len(_words(test) & _words(path)) for path in paths), default=0)
 
@@ -196,8 +197,8 @@ class ByGroup(LoadScopeScheduling):
 
     All tests in ``tests/browser`` are one group, so that they share one server and one browser. In
     any file, the tests with parameters such as ``[01_tensors: byte_offset]`` are a separate group
-    for each word before the colon; those of all files in ``tests/phases`` are one, so that a lab's
-    answer keys are made once.
+    for each word before the colon; in ``tests/phases``, such a group has the tests of all files, so
+    that the answer keys of a lab are made only once.
     """
 
     def _split_scope(self, nodeid: str) -> str:
@@ -222,10 +223,10 @@ def full(request: pytest.FixtureRequest) -> bool:
 
 @pytest.fixture(scope="session")
 def seeds(request: pytest.FixtureRequest, full: bool) -> list[str]:
-    """Return what draws cases: one seed, or many, which are new with each proof.
+    """Return the seeds that draw cases: one, or many new ones in each proof.
 
-    What decides whatever is drawn stands in the cases themselves, so each run asks it. What a draw
-    decides is seen by a proof.
+    Cases with fixed values test the properties that do not depend on the draw, so each run tests
+    them. A proof tests properties that depend on the draw.
     """
     new = request.config.option.seed
     return [f"{new}-{k}" for k in range(MANY_SEEDS)] if full else [new]
@@ -239,14 +240,14 @@ def worker_id(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(scope="session")
 def compiler() -> None:
-    """For a test that compiles C++ with Inductor: it is skipped where that can't be done."""
+    """For a test that compiles C++ with Inductor. If that is not possible, it is skipped."""
     if lack := inductor_lacks():
         pytest.skip(f"not run: {lack}")
 
 
 @pytest.fixture
 def nothing_compiles(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """For a test of what is said on a machine without a C++ compiler."""
+    """For a test of the messages on a machine without a C++ compiler."""
     from torch._inductor import config
 
     monkeypatch.setenv("CXX", "/nowhere/g++")

@@ -1,14 +1,13 @@
 """``python -m tests.fresh_machine [SUITE...]``: the README's two commands on fresh Debian machines.
 
-For each release a root is made by debootstrap, with what a newcomer has: git, make and a Python
-that can make virtual environments. A clone of the last commit is put there, and `make demo` and
-`make test` run as root, with this machine's kernel, network and certificates, and none of its
+For each release of Debian, debootstrap makes a root folder with what a newcomer has: git, make and
+a Python that can make virtual environments. A clone of the last commit is put there. `make demo`
+and `make test` run as root, with this machine's kernel, network and certificates, but without its
 packages. Prints a line for each command: seconds, what apt installed for it, and how many tests
-passed, failed and were skipped. ``make proof`` calls it. Where a machine cannot make such a root,
-it says what is missing. Exit status 1 when a command failed.
-
-A set-up takes several GB of disk, which are free again when the release is done; what the commands
-said stays in build/fresh_machine. `TORCH=cpu` in the environment holds for them, too.
+passed, failed and were skipped. ``make proof`` calls it. On a machine that cannot make such a root,
+it says what is missing. The exit status is 1 if a command failed. Each release needs several GB of
+disk, which are freed afterwards; the commands' output stays in build/fresh_machine. The commands
+see `TORCH=cpu` if it is set in the environment.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ MIRROR = "http://deb.debian.org/debian"
 PACKAGES = "ca-certificates,git,make,python3,python3-venv"
 FROM_HERE = ("etc/resolv.conf", "etc/hosts", "etc/ssl/certs/ca-certificates.crt")
 COMMANDS = ("make demo", "make test")
-# A chroot would not do: bubblewrap needs a / that is a mount.
+# A chroot is not enough, because bubblewrap needs a / that is a mount.
 ENTER = """
 set -e; root=$1; shift
 mount --bind "$root" "$root"
@@ -71,7 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def unable() -> str:
-    """Return why no root can be made here; empty if one can."""
+    """Return the reason why this machine cannot make a root; empty if there is none."""
     if sys.platform != "linux" or os.geteuid() != 0:
         return "that needs root on Linux"
     tools = ("debootstrap", "unshare", "pivot_root")
@@ -80,7 +79,7 @@ def unable() -> str:
 
 
 def make_root(suite: str, root: Path) -> None:
-    """Make a root of this release at `root`, with a clone of the last commit in root/course."""
+    """Make a root of a release at `root`, with a clone of the last commit in root/course."""
     script = Path("/usr/share/debootstrap/scripts", suite)
     subprocess.run(
         [
@@ -102,7 +101,7 @@ def inside(root: Path, *command: str) -> list[str]:
 
 
 def environment() -> dict[str, str]:
-    """Return the environment of a newcomer: this machine's, without its paths and wheels."""
+    """Return a newcomer's environment: this machine's, without its paths and wheels."""
     away = ("PIP_FIND_LINKS", "VIRTUAL_ENV", "MAKEFLAGS", "MAKELEVEL", "MFLAGS")
     kept = {name: value for name, value in os.environ.items() if name not in away}
     path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -110,7 +109,7 @@ def environment() -> dict[str, str]:
 
 
 def run(root: Path, command: str, log: Path) -> int:
-    """Run a command line in root/course; return its exit status. What it says goes to `log`."""
+    """Run a command line in root/course; return its exit status. Its output goes to `log`."""
     with log.open("wb") as out:
         call = inside(root, "sh", "-c", command)
         return subprocess.run(
@@ -126,7 +125,7 @@ def said(root: Path, *command: str) -> str:
 
 
 def result(status: int, log: Path) -> str:
-    """Return the counts of pytest's closing line if there is one, or the exit status."""
+    """Return the counts of pytest's last line, or the exit status if there is no such line."""
     text = log.read_text(encoding="utf-8", errors="replace")
     lines = [line for line in text.splitlines() if re.search(r"\d+ (passed|failed)", line)]
     counts = re.findall(r"\d+ (?:passed|failed|skipped|errors?)", lines[-1]) if lines else []
@@ -135,7 +134,7 @@ def result(status: int, log: Path) -> str:
 
 
 def apt_installed(root: Path) -> list[str]:
-    """Return what apt was asked to install since the root was made, call by call."""
+    """Return the packages that each call of apt has installed since the root was made."""
     history = root / "var" / "log" / "apt" / "history.log"
     text = history.read_text(encoding="utf-8") if history.exists() else ""
     calls = re.findall(r"^Commandline: apt-get .*?\binstall\b(.*)$", text, re.MULTILINE)

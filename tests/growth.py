@@ -11,12 +11,12 @@ import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
-# An input TIMES as large may take SLACK * TIMES as long: 24 times. Linear work takes 8 times as
-# long, quadratic work 64 times.
+# If an input is TIMES as large, the work may take SLACK * TIMES as long: 24 times. Linear work
+# takes 8 times as long, quadratic work 64 times.
 TIMES = 8
 SLACK = 3
 TRIES = 3
-TOO_SHORT = 0.02  # CPU seconds below which a measurement says nothing
+TOO_SHORT = 0.02  # CPU seconds; a shorter measurement is too inexact
 
 
 def grows_too_fast(work: Callable[[Any], object], make: Callable[[int], Any], size: int) -> str:
@@ -28,7 +28,7 @@ def grows_too_fast(work: Callable[[Any], object], make: Callable[[int], Any], si
         size: the size of the smaller argument; the larger one is eight times that size.
 
     Returns:
-        Both times in words if the larger one takes too long; else an empty string.
+        Both times in words if the larger argument takes too long; otherwise an empty string.
     """
     given = make(size)
     less = min(_seconds(work, given) for _ in range(TRIES))

@@ -1,4 +1,4 @@
-"""A kernel as JupyterLab starts one, for what only a kernel shows."""
+"""A kernel as JupyterLab starts one, for behaviour that only a kernel shows."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,7 +12,7 @@ from hood.phase_paths import ROOT
 
 @contextmanager
 def live_kernel() -> Iterator[tuple[KernelManager, KernelClient]]:
-    """Start a kernel in the course's folder; end it with the context."""
+    """Start a kernel in the course's folder; end it when the context ends."""
     manager, client = start_new_kernel(cwd=str(ROOT))
     try:
         yield manager, client
@@ -24,7 +24,9 @@ def live_kernel() -> Iterator[tuple[KernelManager, KernelClient]]:
 def run_cell(
     client: KernelClient, code: str, after: Callable[[Any], object] | None = None
 ) -> tuple[list[dict[str, Any]], str]:
-    """Run a cell; return what it displayed and what it ended with. `after`: called on a display.
+    """Run a cell; return its displays and its final outputs.
+
+    `after`: called after each display.
 
     Outputs without data, which show nothing, are left out.
     """

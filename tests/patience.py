@@ -1,7 +1,8 @@
 """Wait for an event in a test, with one generous limit for all tests.
 
-Machines are busy, so tests do not check how fast something happens, only that it happens. A test
-that one thing happens before another makes the other take an hour.
+Machines are busy, so tests do not check how fast something happens. They check only that it
+happens. If a test shows that one thing happens before another, it lets the second thing take an
+hour.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ def eventually(happened: Callable[[], T], what: str = "it", step: float = 0.02) 
         step: seconds between two calls.
 
     Raises:
-        AssertionError: if it is not true within :data:`PATIENCE`.
+        AssertionError: if the result is not true within :data:`PATIENCE`.
     """
     end = time.monotonic() + PATIENCE
     while not (found := happened()):

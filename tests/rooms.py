@@ -1,7 +1,7 @@
-"""Which part of the project imports which: ``python -m tests.rooms`` prints it as a table.
+"""Which part of the project imports which part: ``python -m tests.rooms`` prints a table.
 
-A room is a folder of ``hood/`` or another package of the project; an arrow leads from what imports
-to what is imported. Imports inside functions count as all others do.
+A room is a folder of ``hood/`` or another package of the project; an arrow leads from a module to a
+module that it imports. Imports inside functions count, too.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from rich.table import Table
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("hood", "utils")
-ENGINE = "hood"  # as a room: the modules that lie beside the rooms
-# The rooms of the engine, each above those that stand before it.
+ENGINE = "hood"  # as a room: the modules directly in `hood/`
+# The rooms of the engine, in order: each may import from the rooms before it.
 FLOORS = (ENGINE, "hood.judge", "hood.learner", "hood.grader", "hood.classroom", "hood.authoring")
-COMMANDS = "hood.__main__"  # it names every command's module
+COMMANDS = "hood.__main__"  # it names the module of every command
 
 Graph = Mapping[str, set[str]]
 
 
 @cache
 def modules() -> dict[str, Path]:
-    """Every module of the project's packages by its dotted name; a package by its own."""
+    """Every module of the project's packages, by its dotted name; a package counts as a module."""
     files = (path for name in PACKAGES for path in (ROOT / name).rglob("*.py"))
     found = {".".join(path.relative_to(ROOT).with_suffix("").parts): path for path in files}
     return {name.removesuffix(".__init__"): path for name, path in found.items()}
 
 
 def named(path: Path) -> Iterator[str]:
-    """The modules that a file imports, or names in a module, from anywhere in it."""
+    """The modules that a file imports, at any place, or the names that it imports from them."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -45,7 +45,7 @@ def named(path: Path) -> Iterator[str]:
 
 @cache
 def arrows() -> Graph:
-    """Each module to the modules of the project that it imports, without the packages above it."""
+    """Maps each module to the imported modules of the project, without the packages above these."""
     return {name: set(_of_project(named(path))) - {name} for name, path in modules().items()}
 
 
@@ -58,20 +58,20 @@ def _of_project(names: Iterable[str]) -> Iterator[str]:
 
 
 def room(module: str) -> str:
-    """The room of a module: ``hood.judge``, ``utils``, or ``hood`` for what lies beside rooms."""
+    """The room of a module: ``hood.judge``, ``utils``, or ``hood`` for modules directly in it."""
     first, _, rest = module.partition(".")
     second = f"{first}.{rest.partition('.')[0]}"
     return second if first == ENGINE and second in FLOORS else first
 
 
 def folder(module: str) -> str:
-    """The package that a module lies in; a package's own page counts as a module beside it."""
+    """The package of a module; the `__init__.py` of a package counts as a module in it."""
     inside = modules()[module].name != "__init__.py"
     return module.rpartition(".")[0] if inside else module
 
 
 def circles(graph: Graph) -> list[list[str]]:
-    """The groups of nodes of which each reaches each other (Tarjan, 1972), sorted."""
+    """The groups of nodes that all reach each other (Tarjan, 1972), sorted."""
     index: dict[str, int] = {}
     low: dict[str, int] = {}
     stack: list[str] = []
@@ -98,10 +98,10 @@ def circles(graph: Graph) -> list[list[str]]:
 
 
 def between(part: Mapping[str, str]) -> dict[str, dict[str, list[str]]]:
-    """The arrows between parts, with the imports that each is made of.
+    """The arrows between parts, and for each arrow the imports that it represents.
 
     Args:
-        part: each module's part; modules that it leaves out are passed over.
+        part: each module's part; modules that are not in it are left out.
     """
     found: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for module, others in arrows().items():

@@ -29,8 +29,8 @@ SYSTEMS = (
     ("darwin", "Darwin", "arm64"),
 )
 
-# Used by their command or as a plug-in, never imported by name.
-# Used by no module of ours: tools, and accelerate, without which transformers has no Trainer.
+# These packages are used by their command or as a plug-in, and never imported by name. No module of
+# ours imports these: tools, and accelerate, which the Trainer of transformers needs.
 TOOLS = {
     *("accelerate", "furo", "ipykernel", "jupyterlab", "mypy", "myst-parser", "psycopg"),
     *("pytest-xdist", "ruff"),
@@ -51,7 +51,7 @@ def locked(lines: str) -> list[Requirement]:
 
 
 def machines(pyproject: dict) -> Iterator[dict[str, str]]:
-    """The environment of markers of each platform and Python that is promised."""
+    """The marker environment of each promised platform and Python."""
     allowed = SpecifierSet(pyproject["project"]["requires-python"])
     versions = [f"3.{minor}" for minor in range(30) if f"3.{minor}" in allowed]
     each = itertools.product(versions, ("0", "99"), SYSTEMS)
@@ -66,7 +66,7 @@ def machines(pyproject: dict) -> Iterator[dict[str, str]]:
 
 
 def chosen(requirements: Iterable[Requirement], machine: dict[str, str]) -> dict[str, Requirement]:
-    """Those that a machine takes, by name; no name twice."""
+    """The packages for a machine, by name; no name twice."""
     taken = [each for each in requirements if not each.marker or each.marker.evaluate(machine)]
     by_name = {canonicalize_name(each.name): each for each in taken}
     assert len(by_name) == len(taken), f"a package is locked twice for {machine}"
@@ -132,7 +132,7 @@ def test_a_lock_out_of_step_is_found_and_named(pyproject, says):
     assert all(line.startswith(says) for line in found)
 
 
-def test_each_file_that_may_be_installed_has_a_hash_and_none_an_address():
+def test_each_installable_file_has_a_hash_and_no_address():
     for name, text in LOCK.items():
         entries = re.split(r"^(?=[a-z0-9])", text, flags=re.MULTILINE)[1:]
         assert len(entries) == len(locked(text)), name
@@ -142,7 +142,7 @@ def test_each_file_that_may_be_installed_has_a_hash_and_none_an_address():
         )
 
 
-def test_what_is_installed_here_is_what_the_lock_says_and_lacks_nothing():
+def test_the_installed_packages_are_the_locked_ones_and_complete():
     build = "torch-cpu" if version("torch").endswith("+cpu") else "torch-cuda"
     files = [LOCK[name] for name in (*SHARED, build)]
     there = chosen(itertools.chain(*map(locked, files)), default_environment())
@@ -167,7 +167,7 @@ def test_conda_gets_the_same_python_and_the_same_lock():
     *conda, packages = environment["dependencies"]
     python = f"python {PYPROJECT['project']['requires-python']}"
     assert conda == [python, "pip", "cxx-compiler"]
-    assert packages == {"pip": [f"-r lock/{name}.txt" for name in ("torch-cuda", *SHARED)]}
+    assert packages == {"pip": [f"-r lock/{name}.txt" for name in ("torch-cpu", *SHARED)]}
 
 
 def test_every_direct_dependency_is_pinned_exactly():
@@ -188,7 +188,7 @@ def imported() -> Iterator[tuple[str, Path]]:
 
 
 @pytest.mark.slow(3)
-def test_what_is_imported_is_declared_and_what_is_declared_is_used():
+def test_imports_are_declared_and_declared_packages_are_used():
     owners = packages_distributions()
     used = {
         canonicalize_name(owner): path.relative_to(ROOT)
@@ -203,7 +203,7 @@ def test_what_is_imported_is_declared_and_what_is_declared_is_used():
 
 
 def test_nothing_says_to_install_this_project_from_an_index():
-    """There its name may be anybody's."""
+    """On a package index, anybody may own this name."""
     words = [
         "git",
         "grep",

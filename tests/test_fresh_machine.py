@@ -1,4 +1,4 @@
-"""What the table of the fresh machines says of a run."""
+"""The table of the fresh machines."""
 
 import pytest
 
@@ -20,7 +20,7 @@ def test_the_last_count_of_a_run_is_its_result(tmp_path, status, text, says):
     assert result(status, log) == says
 
 
-def test_what_apt_was_asked_for(tmp_path):
+def test_the_packages_that_apt_installed_are_listed(tmp_path):
     history = tmp_path / "var/log/apt/history.log"
     history.parent.mkdir(parents=True)
     assert apt_installed(tmp_path) == []

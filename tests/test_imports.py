@@ -1,13 +1,13 @@
-"""Which part of the project may import which: the walls can be read in the tree."""
+"""Which part of the project may import which."""
 
 import pytest
 
 from tests import rooms
 from tests.rooms import COMMANDS, ENGINE, FLOORS, ROOT, arrows, between, circles, modules, room
 
-# Folders that may import less than their room, to what they may import.
+# Folders that may import less than their room -> what they may import.
 NARROW = {
-    # A process that is told of no course asks `hood.course`; a sandbox does not have it.
+    # A process without a given course asks `hood.course`; a sandbox does not have it.
     "hood.judge.connection": ("hood.judge.connection", "hood.judge.values", "hood.course"),
     "hood.judge.values": ("hood.judge.values",),
     "hood.grader.inside": ("hood.grader.inside", "hood.judge.connection"),
@@ -47,7 +47,7 @@ def test_a_folder_that_sandboxes_see_imports_little_more_than_itself(folder):
     assert wrong == []
 
 
-def test_no_files_import_each_other_in_a_circle():
+def test_no_files_import_each_other_in_a_cycle():
     assert circles(arrows()) == []
 
 
@@ -60,7 +60,7 @@ def test_no_two_folders_import_each_other():
     assert shown == []
 
 
-def test_a_circle_is_found():
+def test_a_cycle_is_found():
     assert circles({"a": {"b"}, "b": {"c", "d"}, "c": {"a"}, "d": set()}) == [["a", "b", "c"]]
 
 

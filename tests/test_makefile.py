@@ -1,4 +1,4 @@
-"""Which build of PyTorch `make` installs, and with what."""
+"""Which build of PyTorch `make` installs, and with which commands."""
 
 import ast
 import os
@@ -22,7 +22,7 @@ def printed(tmp_path):
     shutil.copytree(ROOT / "lock", tmp_path / "lock")
 
     def call(*variables: str, target: str = "build", **more: str) -> str:
-        # `make test` hands its own variables down.
+        # `make test` passes its own variables on to this `make`.
         ours = {"MAKEFLAGS", "MAKELEVEL", "MFLAGS", "TORCH", "UV", "PIP_FIND_LINKS"}
         kept = {name: value for name, value in os.environ.items() if name not in ours}
         done = subprocess.run(
@@ -51,7 +51,7 @@ def gpu(tmp_path):
     return path
 
 
-def test_cuda_is_chosen_where_there_is_a_gpu_or_it_is_asked_for(printed, gpu):
+def test_cuda_is_chosen_with_a_gpu_or_on_request(printed, gpu):
     assert CPU in printed(PATH=gpu(1))
     said = printed(PATH=gpu(0))
     assert CUDA in said
@@ -62,14 +62,14 @@ def test_cuda_is_chosen_where_there_is_a_gpu_or_it_is_asked_for(printed, gpu):
     assert 'TORCH is cuda or cpu, not "gpu"' in printed("TORCH=gpu")
 
 
-def test_a_venv_keeps_its_build_until_the_other_is_asked_for(printed, tmp_path, gpu):
+def test_a_venv_keeps_its_build_until_the_other_is_requested(printed, tmp_path, gpu):
     (tmp_path / ".venv").mkdir()
     (tmp_path / ".venv" / ".ready-0123abc-cpu").write_text(str(tmp_path))
     assert CPU in printed(PATH=gpu(0))
     assert CUDA in printed("TORCH=cuda")
 
 
-def test_make_lab_alone_installs_what_a_learner_needs_and_keeps_what_is_there(printed, tmp_path):
+def test_only_make_lab_installs_a_learners_packages_and_keeps_existing_ones(printed, tmp_path):
     said = printed("TORCH=cpu", target="lab")
     assert "2.2 GB" in said
     assert EXTRAS not in said
@@ -96,7 +96,7 @@ def test_threads_that_wait_for_work_sleep():
     assert subprocess.check_output(shown, cwd=ROOT, env=kept, text=True) == "passive\n"
 
 
-def test_uv_is_used_where_it_is_and_hashes_are_always_required(printed):
+def test_uv_is_used_if_installed_and_hashes_are_always_required(printed):
     with_pip, with_uv = printed("UV="), printed("UV=/opt/uv")
     assert "/opt/uv" not in with_pip
     assert "python3 -m venv" in with_pip
@@ -109,13 +109,15 @@ def test_uv_is_used_where_it_is_and_hashes_are_always_required(printed):
         locked = [line for line in said.splitlines() if "-r lock/" in line]
         assert len(locked) == 2
         assert all("--no-deps --require-hashes --only-binary :all:" in line for line in locked)
-        assert not any("-q" in line for line in locked)  # minutes without a word otherwise
+        assert not any(
+            "-q" in line for line in locked
+        )  # otherwise there would be no output for minutes
     assert "lock/numbered.py" in with_pip
     assert "lock/numbered.py" not in with_uv  # uv shows how far it is
 
 
 @pytest.mark.parametrize(("target", "at_once"), [("check", 3), ("test", 2), ("proof", 2)])
-def test_each_width_has_its_form_types_and_notebooks_checked(printed, target, at_once):
+def test_each_width_checks_format_types_and_notebooks(printed, target, at_once):
     said = printed("CORES=5", target=target)
     for step in ("ruff check", "ruff format --check", "mypy", "hood build --check"):
         assert step in said, step
@@ -127,25 +129,25 @@ def test_each_width_has_its_form_types_and_notebooks_checked(printed, target, at
 
 
 @pytest.mark.parametrize("target", ["lab", "teach"])
-def test_jupyterlabs_log_is_a_file_that_is_named_and_the_screen_has_its_errors(printed, target):
+def test_jupyterlabs_log_is_a_named_file_and_the_screen_has_its_errors(printed, target):
     said = printed(target=target)
     assert "Its log: build/jupyter.log" in said
     (words,) = re.findall(r'--Application.logging_config="(.*?)"', said)
     handlers = ast.literal_eval(words)["handlers"]
     assert handlers["console"]["level"] == "ERROR"
     assert handlers["file"]["filename"] == "build/jupyter.log"
-    # only its owner can read the log, in which the server's token stands
+    # only its owner can read the log, because it contains the server's token
     assert "install -m 600 /dev/null build/jupyter.log" in said
 
 
 @pytest.mark.parametrize("odd", list(':$"\\`*?'))
-def test_a_path_that_a_shell_or_nbgrader_reads_as_something_else_is_refused_first(tmp_path, odd):
+def test_a_path_that_a_shell_or_nbgrader_misreads_is_refused_first(tmp_path, odd):
     said, status = at(tmp_path / f"ML {odd} 1")
     assert status == 2
-    assert f"has {odd}, which the shell, PATH or nbgrader read as something else. Rename" in said
+    assert f"has {odd}, which means something else to the shell, PATH or nbgrader. Rename" in said
 
 
-def test_in_other_paths_make_runs_what_is_in_the_folder(tmp_path):
+def test_in_other_paths_make_works(tmp_path):
     folder = tmp_path / "ML #1 'x' [2026] é ~ & (so on); %"
     (folder / ".venv" / "bin").mkdir(parents=True)
     program = folder / ".venv" / "bin" / "show"
@@ -156,7 +158,7 @@ def test_in_other_paths_make_runs_what_is_in_the_folder(tmp_path):
 
 
 def at(folder, *words: str) -> tuple[str, int]:
-    """Return what `make` says in a folder with the project's Makefile, and its status."""
+    """Return the output and status of `make` in a folder with the project's Makefile."""
     folder.mkdir(exist_ok=True)
     for name in ("Makefile", "pyproject.toml"):
         shutil.copy(ROOT / name, folder)

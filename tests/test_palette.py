@@ -7,7 +7,7 @@ from utils.notebook import style
 
 
 def test_the_course_has_one_look():
-    """A colour that changes in one of the two places is noticed; no page lacks one."""
+    """If a colour changes in one of the two places, this fails. Each page has all colours."""
     figures = {
         "ink": style.INK,
         "muted": style.MUTED,

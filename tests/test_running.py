@@ -1,4 +1,4 @@
-"""How the tests themselves are run: what is left out, in which order, what may be skipped."""
+"""How the tests are run: selection, order and skips."""
 
 import re
 import shutil
@@ -13,8 +13,8 @@ from hood.phase_paths import ROOT
 from tests.conftest import ByGroup, drawn_labs, nearness
 
 
-def test_pytest_passes_over_no_folder_of_tests(pytestconfig):
-    """By default it enters no folder named build, dist or venv, and says nothing of it."""
+def test_pytest_skips_no_folder_of_tests(pytestconfig):
+    """By default, pytest silently skips folders named build, dist or venv."""
     folders = {
         part
         for path in (ROOT / "tests").rglob("test_*.py")
@@ -106,7 +106,7 @@ def test_seed(seeds): assert False, f"drawn with {seeds}"
 
 @pytest.mark.slow(3)
 def test_all_workers_draw_with_the_seed_that_is_printed(tmp_path):
-    """Else nobody could repeat a run that failed."""
+    """Otherwise a failed run could not be repeated."""
     (tmp_path / "tests").mkdir()
     shutil.copy(ROOT / "tests" / "conftest.py", tmp_path / "tests")
     for name in ("a", "b"):
@@ -127,7 +127,7 @@ def test_all_workers_draw_with_the_seed_that_is_printed(tmp_path):
         ("test", "0", "1 passed"),
     ],
 )
-def test_check_alone_leaves_out_what_it_had_no_time_for_and_says_so(tmp_path, width, workers, said):
+def test_only_check_leaves_out_tests_for_lack_of_time_and_says_so(tmp_path, width, workers, said):
     (tmp_path / "tests").mkdir()
     text = (ROOT / "tests" / "conftest.py").read_text()
     assert "CHECK_SECONDS = 35" in text
@@ -141,7 +141,7 @@ def test_check_alone_leaves_out_what_it_had_no_time_for_and_says_so(tmp_path, wi
     assert said in done.stdout
 
 
-def test_labs_are_asked_whose_text_checks_or_bank_have_changed(monkeypatch):
+def test_labs_with_changed_text_checks_or_bank_are_tested(monkeypatch):
     config = SimpleNamespace(option=SimpleNamespace(width="test", seed="a seed"))
     for lab in ("02_autograd", "05_custom_op", "09_profiling"):
         for path in (f"phases/{lab}/lab.py", f"tests/phases/answers/{lab[:2]}/x.toml"):

@@ -1,1 +1,1 @@
-"""How fast a class is graded, beside plain nbgrader: `python -m benchmarks.grading`."""
+"""Compare the speed of grading with plain nbgrader: `python -m benchmarks.grading`."""

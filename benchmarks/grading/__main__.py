@@ -1,11 +1,11 @@
-"""How fast a class is graded, beside plain nbgrader, on this machine and in one run.
+"""Compare the speed of grading a class with plain nbgrader, on this machine and in one run.
 
     python -m benchmarks.grading                      two torch labs, a lab that compiles; minutes
     python -m benchmarks.grading --quick              the same path in less than a minute, roughly
     python -m benchmarks.grading --lab 02_autograd    another torch lab in place of the two
     python -m benchmarks.grading --json FILE          the figures as JSON, too
 
-Nothing of a real course is touched: classes are made up and live in temporary folders.
+No real course is touched: the classes are invented, in temporary folders.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ NEW, QUICK_NEW = 100, 20  # submissions that are recorded in a class of each siz
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure and print; 0, or 2 when this machine can't sandbox."""
+    """Measure and print; return 0, or 2 when this machine can't make sandboxes."""
     options = parser().parse_args(arguments)
     console = Console()
     start = time.monotonic()
@@ -57,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def measure(phases: Sequence[Path], options: argparse.Namespace, console: Console) -> dict:
-    """All figures, as they go into the JSON file. phases: of torch labs."""
+    """Return all figures, as in the JSON file. phases: the folders of torch labs."""
     torch_plan = QUICK if options.quick else TORCH_LAB
     if options.count:
         torch_plan = torch_plan.with_count(options.count)
@@ -92,7 +92,7 @@ def _two_or_more(text: str) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    """The command line."""
+    """Return the parser of the command line."""
     made = argparse.ArgumentParser(
         prog="python -m benchmarks.grading",
         description=__doc__,
@@ -104,7 +104,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--count", type=_two_or_more, metavar="N", help="submissions in the larger runs"
     )
-    made.add_argument("--quick", action="store_true", help="small runs; says little")
+    made.add_argument("--quick", action="store_true", help="use small runs; the figures are rough")
     made.add_argument("--json", type=Path, metavar="FILE")
     return made
 

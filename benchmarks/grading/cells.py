@@ -1,4 +1,4 @@
-"""The pure time of the cells: a class's notebooks, executed in one kernel that is warm already."""
+"""Measure the pure time of the cells: execute a class's notebooks in one warm kernel."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ CPU = "__import__('time').process_time()"
 
 @dataclass(frozen=True)
 class Pure:
-    """Of one submission, on average: seconds by the clock and of the processor, in the kernel."""
+    """The mean time of a submission in the kernel: wall-clock seconds and processor seconds."""
 
     seconds: float
     cpu: float
 
 
 def pure_time(course: Course, work: Sequence[bytes], *, pictures: bool) -> Pure:
-    """Execute every submission's cells, hidden ones included, in one ordinary kernel.
+    """Execute the cells of every submission, including hidden cells, in one ordinary kernel.
 
-    Its first notebook only warms it up. pictures: whether the views draw them, as they do for
-    learners and for plain nbgrader, and not for the grader.
+    The first notebook only warms the kernel up. pictures: whether views draw pictures, as they do
+    for learners and for plain nbgrader, but not for the grader.
     """
     path = course.root / "source" / course.lab / f"{course.lab}.ipynb"
     source = nbformat.read(path, as_version=4)
     notebooks = [rebuild(data, source).nb for data in work]
     cells = [[c.source for c in nb.cells if c.cell_type == "code"] for nb in notebooks]
     environment = dict(course.environment())
-    # each graded cell draws afresh, as in a kernel of its own: nothing is known from another one
+    # without a seed, each graded cell draws new cases, so no result is reused
     environment.pop(SEED_VARIABLE, None)
     if not pictures:
         environment[TEXT_ONLY] = "1"
@@ -68,7 +68,7 @@ async def _execute(notebooks: list[list[str]], environment: dict[str, str]) -> P
 
 
 async def _run(client: AsyncKernelClient, source: str) -> float:
-    """Seconds between the kernel's taking up a cell and its reply."""
+    """Return the seconds from the start of a cell in the kernel to the kernel's reply."""
     reply = await client.execute_interactive(
         source, store_history=False, allow_stdin=False, output_hook=lambda _: None, timeout=600
     )

@@ -17,8 +17,8 @@ from hood.grader.course import enter_lab
 from hood.phase_paths import ROOT
 
 PACKAGES = ("hood", "utils", "benchmarks")
-# Nothing of ours but `verify`, which the hidden cells call in the learner's own kernel. The time
-# limit is not stock: torch.compile may take longer than nbgrader's 30 s.
+# These settings use nothing of this project. (The hidden cells call `verify` in the learner's own
+# kernel.) The time limit differs from nbgrader's 30 s, because torch.compile may take longer.
 STOCK = """\
 c = get_config()
 c.CourseDirectory.root = {root!r}
@@ -28,26 +28,26 @@ c.Execute.timeout = 600
 
 @dataclass(frozen=True)
 class Course:
-    """A folder that is graded in. lab: the assignment."""
+    """A course folder. lab: the assignment."""
 
     root: Path
     lab: str
 
     def environment(self) -> Mapping[str, str]:
-        """In which the course's own copy of the project is what is imported."""
+        """Return the environment in which Python imports the course's copy of the project."""
         return {
             **os.environ,
             "PYTHONPATH": str(self.root),
             "OPEN_THE_HOOD_EXCHANGE": str(self.root / "exchange"),
             "HOME": str(self.root / "home"),
             "XDG_CACHE_HOME": str(self.root / "home" / "cache"),
-            # where ordinary kernels share what they compile, one learner's with the next one's
+            # the folder in which ordinary kernels share compiled code, from one learner to the next
             "TORCHINDUCTOR_CACHE_DIR": str(self.root / "inductor"),
         }
 
 
 def make_course(root: Path, phase: Path) -> Course:
-    """A course with one lab, known to its gradebook, and nobody in it.
+    """Make a course without students, with one lab, which is in its gradebook.
 
     phase: the folder with the lab's text and checks
     """
@@ -66,27 +66,27 @@ def make_course(root: Path, phase: Path) -> Course:
 
 
 def stock_copy(course: Course, root: Path) -> Course:
-    """The same course, as nbgrader grades it as it is installed."""
+    """Copy a course, without its settings, for plain nbgrader."""
     shutil.copytree(course.root, root)
     (root / "nbgrader_config.py").write_text(STOCK.format(root=str(root)))
     return Course(root, course.lab)
 
 
 def honest_work(course: Course) -> list[bytes]:
-    """What the honest part of the sample class hands in: right and mistaken answers."""
+    """Return the sample class's honest submissions, with right and wrong answers."""
     learners = make_class(load_lab(course.root, course.lab), accidents=False)
     return [learner.data for learner in learners]
 
 
 def hand_in(course: Course, work: Sequence[bytes], count: int, letter: str = "s") -> None:
-    """`count` more submissions: the class's work, again and again. Those before are taken away.
+    """Hand in `count` copies of the class's work. Earlier submissions are removed.
 
-    letter: what the new students' ids begin with
+    letter: the first letter of the new students' ids
     """
     first = 0
     for folder in (course.root / "submitted").glob(f"{letter}*"):
         first = max(first, int(folder.name.removeprefix(letter)) + 1)
-        shutil.rmtree(folder)  # else the next way of grading would do them over
+        shutil.rmtree(folder)  # otherwise the next way of grading would grade them again
     for number in range(first, first + count):
         folder = course.root / "submitted" / f"{letter}{number:06d}" / course.lab
         folder.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""The measurements, in order: plain nbgrader and the grader in turn, on the same submissions."""
+"""Measure plain nbgrader and the grader in turn, on the same submissions."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from benchmarks.grading.memory import further_kernel
 from benchmarks.grading.recording import Recording, fill, make_replaying, recording
 from benchmarks.grading.runs import Run, autograde, grade
 
-NEW = "r"  # what the ids of those begin with whose execution is replayed
+NEW = "r"  # the first letter of the ids whose execution is replayed
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How many submissions a run has; from the first and the second, both from a cold start, the
-    cost of one more follows.
+    """The number of submissions of each run. Two runs from a cold start give the cost of one more.
 
-    plain: stock nbgrader; nbgrader: with our settings; batch: `python -m hood grade` with one
-    worker; two: with two;
-    alone: submissions whose cells are timed alone; kernels: how many are kept at once
+    plain: nbgrader without settings; nbgrader: nbgrader with our settings; batch: `python -m hood
+    grade` with one worker; two: with two workers;
+    alone: the number of submissions whose cells are timed without grading; kernels: the number of
+    kernels at the same time
     """
 
     plain: tuple[int, int]
@@ -36,12 +36,12 @@ class Plan:
     kernels: int = 6
 
     def with_count(self, count: int) -> Plan:
-        """With another number of submissions, two or more, in the larger runs."""
+        """Return the plan with another number of submissions, two or more, in the larger runs."""
         return replace(self, batch=(max(1, min(self.batch[0], count // 2)), count), two=(count,))
 
 
 def lab_figures(where: Path, phase: Path, plan: Plan, console: Console) -> dict[str, Any]:
-    """Everything about one lab. where: a folder to be made, which then holds two courses."""
+    """Return all figures of one lab. where: a new folder for two courses."""
     with console.status(f"{phase.name}: making two courses"):
         ours = make_course(where / "ours", phase)
         stock = stock_copy(ours, where / "stock")
@@ -79,7 +79,7 @@ def lab_figures(where: Path, phase: Path, plan: Plan, console: Console) -> dict[
 def large_classes(
     where: Path, phase: Path, sizes: Sequence[int], new: int, console: Console
 ) -> list[Recording]:
-    """What recording costs as a class grows, with what `lab_figures` left in its courses."""
+    """Measure what recording costs as a class grows, in the courses that `lab_figures` made."""
     ours = Course(where / "ours", phase.name)
     work = honest_work(ours)
     graded = sorted((ours.root / "autograded").glob(f"*/{phase.name}/*.ipynb"))[0]

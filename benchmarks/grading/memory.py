@@ -1,4 +1,4 @@
-"""What a further kernel costs in memory, when each has run the whole lab."""
+"""Measure the memory of one more kernel, if each kernel has run the whole lab."""
 
 from __future__ import annotations
 
@@ -15,11 +15,13 @@ from hood.grader.sandbox.warm_process import shut_down, warm
 
 
 def further_kernel(data: bytes, headers: Path | None, count: int = 5) -> float:
-    """Bytes (PSS, in which a page that n processes share counts as 1/n for each) that a kernel
-    after the first adds to the warm process, its sandboxes and its kernels, on average.
+    """Return the bytes that each further kernel adds to the memory of all processes, on average.
 
-    data: a submission, of which each kernel runs what is visible
-    headers: compiled ones, for a lab that compiles
+    The processes are the warm process, its sandboxes and its kernels. The bytes are PSS: if n
+    processes share a page, each counts 1/n of it.
+
+    data: a submission; each kernel runs its visible code
+    headers: the folder with compiled headers, for a lab that compiles
     """
     nb = nbformat.reads(data.decode(), as_version=4)
     sources = [
@@ -37,7 +39,7 @@ def further_kernel(data: bytes, headers: Path | None, count: int = 5) -> float:
 
 
 def _proportional(root: int) -> int:
-    """Bytes of a process and all that descend from it."""
+    """Return the bytes of a process and all its descendants."""
     family, total = [root], 0
     while family:
         process = family.pop()
@@ -51,7 +53,7 @@ def _proportional(root: int) -> int:
 def _threads(process: int) -> list[str]:
     try:
         return os.listdir(f"/proc/{process}/task")
-    except OSError:  # it ended meanwhile
+    except OSError:  # it has ended
         return []
 
 

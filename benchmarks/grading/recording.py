@@ -1,8 +1,8 @@
-"""What recording costs in a large class, without grading all of it.
+"""Measure the cost of recording in a large class, without grading the whole class.
 
-The gradebook and the folders of a class are filled as the grader would have left them, and some
-more submissions are graded by the real command: reading, scheduling, rebuilding, writing and the
-gradebook's transactions are real, only the execution is replayed from a graded notebook.
+The gradebook and the folders of a class are filled as the grader would leave them. Then the real
+command grades some more submissions. Reading, scheduling, rebuilding, writing and the gradebook's
+transactions are real. Only the execution is replayed, from a graded notebook.
 
     python -m benchmarks.grading.recording LAB LETTER    (started by `recording`, in a course)
 """
@@ -27,13 +27,13 @@ from nbformat.notebooknode import NotebookNode
 from benchmarks.grading.course import Course
 from hood.grader.execution.execute import Execute
 
-RECORDED = "OPEN_THE_HOOD_RECORDED"  # where the graded notebook lies
+RECORDED = "OPEN_THE_HOOD_RECORDED"  # the graded notebook's path
 CONFIG = """
 c.Autograde.autograde_preprocessors = [
     "benchmarks.grading.recording.Replay", *c.Autograde.autograde_preprocessors[1:]
 ]
 """
-# Rows as the writer and nbgrader leave them for one more student after another.
+# The rows that the writer and nbgrader add to the gradebook for each further student.
 ROWS = """
 CREATE TEMP TABLE new AS WITH RECURSIVE n(i) AS (SELECT :first UNION ALL SELECT i + 1 FROM n
   WHERE i + 1 < :last) SELECT printf('f%06d', i) AS student, lower(hex(randomblob(16))) AS work,
@@ -55,12 +55,12 @@ DROP TABLE new;
 
 
 class Replay(Execute):
-    """Gives every submission the outputs of one that was really executed."""
+    """Gives every submission the outputs of one executed submission."""
 
     def preprocess(
         self, nb: NotebookNode, resources: Any = None, km: Any = None
     ) -> tuple[NotebookNode, Any]:
-        """Take the outputs over, cell by cell."""
+        """Copy the outputs, cell by cell."""
         recorded = nbformat.read(os.environ[RECORDED], as_version=4)
         outputs = {cell.id: cell.get("outputs", []) for cell in recorded.cells}
         for cell in nb.cells:
@@ -71,10 +71,10 @@ class Replay(Execute):
 
 @dataclass(frozen=True)
 class Recording:
-    """Of one submission, in a class of `size`: milliseconds.
+    """The milliseconds of one submission in a class of `size` students.
 
-    record: writing its files and its transaction, the median
-    whole: of the command by the clock, start and end included
+    record: the median time to write its files and its transaction
+    whole: the command's wall-clock time for each submission, with its start and end
     """
 
     size: int
@@ -83,13 +83,13 @@ class Recording:
 
 
 def make_replaying(course: Course) -> None:
-    """Let a course that has graded something replay it."""
+    """Make a graded course replay its executions."""
     with (course.root / "nbgrader_config.py").open("a") as file:
         file.write(CONFIG)
 
 
 def fill(course: Course, before: int, size: int) -> None:
-    """Let the class have `size` students, after it had `before`."""
+    """Grow the class from `before` to `size` students."""
     with closing(sqlite3.connect(course.root / "gradebook.db")) as database:
         for statement in ROWS.split(";\n"):
             names = {"first": before, "last": size}
@@ -101,9 +101,7 @@ def fill(course: Course, before: int, size: int) -> None:
 
 
 def recording(course: Course, size: int, letter: str, recorded: Path, count: int) -> Recording:
-    """Grade `count` new submissions, of students whose ids begin with `letter`, in a class of
-    `size`.
-    """
+    """Grade `count` new submissions in a class of `size`; the new ids begin with `letter`."""
     done = subprocess.run(
         [sys.executable, "-m", "benchmarks.grading.recording", course.lab, letter],
         cwd=course.root,
@@ -120,7 +118,7 @@ def recording(course: Course, size: int, letter: str, recorded: Path, count: int
 
 
 def main(lab: str, letter: str) -> None:
-    """Grade the new ones with the real command; print what each step cost, in seconds, as JSON."""
+    """Grade the new submissions with the real command; print each step's seconds as JSON."""
     from hood.__main__ import main as grader
     from hood.classroom.recording.writer import Writer
 

@@ -1,4 +1,4 @@
-"""Runs a grading command and measures it: seconds by the clock, and of all processors."""
+"""Run a grading command and measure its wall-clock seconds and processor seconds."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from dataclasses import dataclass
 from benchmarks.grading.course import Course
 from hood.grader.inside import linux
 
-PATIENCE = 30.0  # seconds for what a command left behind to end
+PATIENCE = 30.0  # seconds for the processes that a command left behind to end
 
 
 class Failed(Exception):
-    """A grading command failed; its last words."""
+    """A grading command failed; the message ends with its last output."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """What one command cost.
+    """The cost of one command.
 
     count: submissions that it graded
-    seconds: by the clock
-    cpu: processor seconds, of it and of all processes that it started
+    seconds: the wall-clock time
+    cpu: the processor seconds of the command and of all processes that it started
     """
 
     count: int
@@ -39,23 +39,24 @@ class Run:
         return 60 * self.count / self.seconds
 
     def beyond(self, fewer: Run) -> Run:
-        """What the further submissions cost that another run, also from a cold start, had not."""
+        """Return the cost of the additional submissions: this run minus a smaller run."""
         return Run(self.count - fewer.count, self.seconds - fewer.seconds, self.cpu - fewer.cpu)
 
 
 def autograde(course: Course, count: int) -> Run:
-    """`nbgrader autograde` on the `count` submissions that are not graded yet."""
+    """Run `nbgrader autograde` on the `count` ungraded submissions."""
     return _run(course, ["-m", "nbgrader", "autograde", course.lab], count)
 
 
 def grade(course: Course, count: int, workers: int = 1) -> Run:
-    """`python -m hood grade` on the same."""
+    """Run `python -m hood grade` on the `count` ungraded submissions."""
     return _run(course, ["-m", "hood", "grade", course.lab, f"--workers={workers}"], count)
 
 
 def _run(course: Course, words: list[str], count: int) -> Run:
-    """Raises Failed when the command does, or leaves a submission out."""
-    # what outlives the command, such as a warm process, becomes a child of this one and counts
+    """Run a command. Raises Failed if the command fails, or leaves a submission out."""
+    # processes that outlive the command, such as the warm process, become children of this process,
+    # so that their time counts
     linux.prctl(linux.PR_SET_CHILD_SUBREAPER, 1)
     before, cpu, start = _graded(course), _children(), time.perf_counter()
     done = subprocess.run(
@@ -80,14 +81,14 @@ def _graded(course: Course) -> int:
 
 
 def _children() -> float:
-    """Processor seconds of all children that have ended, and theirs."""
+    """Return the processor seconds of all ended children and of their children."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
 
 def _wait_for_the_rest() -> None:
     end = time.monotonic() + PATIENCE
-    with contextlib.suppress(ChildProcessError):  # there is none left
+    with contextlib.suppress(ChildProcessError):  # no child is left
         while time.monotonic() < end:
             if os.waitpid(-1, os.WNOHANG) == (0, 0):
                 time.sleep(0.02)

@@ -1,4 +1,4 @@
-"""The figures as tables, with the aims beside them."""
+"""Print the figures as tables, with the aims beside them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def show(console: Console, figures: dict[str, Any]) -> None:
     console.print(
         f"{machine['processors']} processors, load {machine['load before']} before the run, "
         f"Python {machine['python']}, torch {machine['torch']}; {figures['seconds']} s in all"
-        + ("; a quick run, which says little" if machine["quick"] else "")
+        + ("; a quick run, so the figures are rough" if machine["quick"] else "")
     )
     for lab in figures["labs"]:
         _runs(console, lab)
@@ -31,7 +31,7 @@ def show(console: Console, figures: dict[str, Any]) -> None:
 
 def _runs(console: Console, lab: dict[str, Any]) -> None:
     table = _table(
-        f"{lab['lab']}: the same class, {lab['distinct']} different submissions again and again",
+        f"{lab['lab']}: a class that repeats the same {lab['distinct']} submissions",
         *("", "submissions", "seconds", "a minute", "CPU ms each", "ms for one more", "of CPU"),
     )
     for name, found in _read(lab).items():
@@ -57,7 +57,7 @@ def _aims(console: Console, lab: dict[str, Any]) -> None:
     for name, run in _classes_graded(runs):
         plain = Run(run.count, few.seconds + (run.count - few.count) * more.seconds / more.count, 0)
         table.add_row(
-            f"times plain's throughput, a class of {run.count}: {name}",
+            f"throughput over that of plain, a class of {run.count}: {name}",
             f"{plain.seconds / run.seconds:.1f}",
             f">= {SPEEDUP[lab['compiles']]}",
         )
@@ -68,7 +68,7 @@ def _aims(console: Console, lab: dict[str, Any]) -> None:
     )
     drawn = lab["cells with pictures"]
     table.add_row(
-        "the same with pictures, as plain nbgrader draws them",
+        "the cells' own time with pictures, as in plain nbgrader, ms: clock / CPU",
         f"{1e3 * drawn['seconds']:.0f} / {1e3 * drawn['cpu']:.0f}",
         "",
     )
@@ -77,14 +77,17 @@ def _aims(console: Console, lab: dict[str, Any]) -> None:
         over = 1e3 * (found.seconds / found.count - own["seconds"])
         over_cpu = 1e3 * (found.cpu / found.count - own["cpu"])
         aim = f"CPU <= {CPU_AIM}" if name != PLAIN else ""
-        table.add_row(f"{name}: ms over that for one more", f"{over:.0f} / {over_cpu:.0f}", aim)
+        what = f"{name}: ms for one more submission, beyond its cells' own time"
+        pictures = " with pictures" if name == PLAIN else ""
+        table.add_row(f"{what}{pictures}: clock / CPU", f"{over:.0f} / {over_cpu:.0f}", aim)
     size = lab["bytes of a further kernel"] / 1e6
     table.add_row("memory of a further kernel, MB (PSS)", f"{size:.0f}", f"<= {MEMORY_AIM}")
     console.print(table)
     console.print(
-        f"A class of that size takes plain nbgrader, by its runs of {few.count} and {many.count}, "
-        "its start and the time for one more. The cells' own time: the same cells, hidden ones "
-        "included, in one ordinary kernel that is warm already.\n"
+        "The time of plain nbgrader for a class of that size is computed from its runs of "
+        f"{few.count} and {many.count} submissions. These runs give the time of its start, and the "
+        "time for each submission. The cells' own time is measured in one ordinary kernel that is "
+        "already warm. This kernel runs the hidden cells, too.\n"
     )
 
 
@@ -94,7 +97,7 @@ def _classes_graded(runs: dict[str, list[Run]]) -> list[tuple[str, Run]]:
 
 def _classes(console: Console, found: list[dict[str, float]]) -> None:
     table = _table(
-        "Large classes: more submissions, their execution replayed",
+        "Large classes: more submissions, whose execution is replayed",
         *("class of", "ms to record one", "ms for one in all", "aim to record"),
     )
     for one in found:

@@ -1,4 +1,4 @@
-"""Print the results of a graded class in a terminal, counted as in the class report."""
+"""Print a graded class's results in a terminal, with the numbers of the class report."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ MOST = 12  # misconceptions that are listed
 def print_summary(
     console: Console, title: str, graded: list[Graded], stories: dict[str, str]
 ) -> None:
-    """Print all tables for one lab, with a story about each student, by id.
+    """Print all tables for one lab; ``stories`` says, by student id, what happened.
 
-    Which submissions need a person has been printed when they were graded.
+    The grading has already printed which submissions need a person.
     """
     cells = {name: one.cells[name] for one in graded for name in one.verdicts}
     tallies = [ExerciseTally(cell) for cell in cells.values()]
@@ -52,7 +52,7 @@ def print_summary(
 
 
 def _table(title: str, *columns: str) -> Table:
-    """Return a table; columns with a ">" in front are for numbers."""
+    """Return a table; ">" before a column's name means that it has numbers."""
     table = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", title_style="bold")
     for name in columns:
         number = name.startswith(">")

@@ -1,7 +1,7 @@
 """``python -m hood demo``: run a generated sample class from release to feedback and report.
 
-Every score is compared with the predicted one. Only students whose id starts with ``sample-`` are
-created, replaced and removed, so a real class in the same course folder stays as it is.
+Every score is compared with the predicted score. Only students with an id that starts with
+``sample-`` are created, replaced and removed, so a real class in the same folder does not change.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from hood.classroom.report import command as class_report
 from hood.grader.course import nbgrader, open_course, run_module
 from hood.phase_paths import lab_named, phases
 
-# The default lab: it shows the most features in the shortest time.
+# The default lab shows the most features in the shortest time.
 SHOWPIECE = "01_tensors"
 ALL = "all"
 STEPS = ("submitted", "autograded", "feedback")
-# nbgrader gives feedback one by one; two processes use two cores. Where there is only one lab, each
-# has half of the class.
+# nbgrader writes one feedback page after the other, so two processes are faster on two cores. If
+# there is only one lab, each process takes half of the class.
 AT_ONCE = 2
 EVERYBODY = (f"--student={PREFIX}*",)
 HALVES = (f"--student={PREFIX}[a-i]*", f"--student={PREFIX}[!a-i]*")
@@ -43,19 +43,24 @@ CELL_SECONDS = 6
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "lab", nargs="*", help=f"labs, such as 01_tensors or 01, or `{ALL}` (default: {SHOWPIECE})"
+        "lab",
+        nargs="*",
+        help=f"the labs, such as 01_tensors or 01, or `{ALL}` (default: {SHOWPIECE})",
     )
     parser.add_argument("--remove", action="store_true", help="remove the sample class")
 
 
 def run(args: argparse.Namespace, root: Path, console: Console | None = None) -> int:
-    """Grade the sample class of each lab; return 1 when a score differs from the predicted one."""
+    """Grade the sample class of each lab; return 1 when a score differs from the prediction."""
     console = console or Console()
     labs = _choose(args.lab or ([ALL] if args.remove else [SHOWPIECE]), root)
     for lab in labs:
         _remove(root, lab)
     if args.remove:
-        console.print("The sample class was removed. Other students' work was not touched.")
+        console.print(
+            "The sample class was removed. Other students' work was not touched. The lab's "
+            "reports and tables still contain it: `python -m hood report` makes them again."
+        )
         return 0
     classes = {lab: make_class(load_lab(root, lab)) for lab in labs}
     _grade(root, classes, console)
@@ -107,9 +112,9 @@ def _grade(root: Path, classes: Mapping[str, Sequence[Learner]], console: Consol
 
 
 def _show(root: Path, lab: str, learners: Sequence[Learner], console: Console) -> list[str]:
-    """Write a lab's report, print its summary, and return what `score_surprises` does."""
+    """Write a lab's report, print its summary, and return `score_surprises`."""
     with console.status(f"{lab}: writing the report"):
-        # The exit status is ignored: it tells whether other students of the course lack marks.
+        # Ignore the exit status: it says only whether other students of the course lack marks.
         words = argparse.Namespace(lab=lab, out=None, hide_names=False)
         class_report.run(words, root, Console(quiet=True))
     stories = {learner.id: learner.story for learner in learners}
@@ -123,7 +128,7 @@ def _show(root: Path, lab: str, learners: Sequence[Learner], console: Console) -
 
 
 def _remove(root: Path, lab: str) -> None:
-    """Remove what an earlier run left of this lab: files, submissions, and students without any."""
+    """Remove an earlier run's files, submissions, and students who now have no submissions."""
     course = open_course(root)
     for step in STEPS:
         for student in course.students(step, lab):
@@ -143,7 +148,7 @@ def _remove(root: Path, lab: str) -> None:
 
 
 def score_surprises(learners: Sequence[Learner], graded: Sequence[Graded]) -> list[str]:
-    """Return one line for each score that differs from the predicted one."""
+    """Return one line for each score that differs from the prediction."""
     scores = {one.student: one.scores for one in graded}
     return [
         f"{learner.name} ({learner.story}): {name} earned {earned}, predicted {points}"

@@ -1,4 +1,4 @@
-"""What a lesson's outputs rest on: its text, what it imports of the course, the packages."""
+"""Hash everything that a lesson's outputs depend on: its text, its imports and packages."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from hood.manifest import (
     versions,
 )
 
-SHOWN = "getsource"  # by this a lesson prints a function with its comments
+SHOWN = "getsource"  # a lesson prints other functions, with comments, by this function
 
 
 def lesson_digest(text: Text, root: Path, others: Iterable[str] = ()) -> str:
-    """Return 16 hex digits of a hash of all that the outputs depend on, `others` included.
+    """Return 16 hex digits of a hash of everything that the outputs depend on, and of `others`.
 
-    The versions of packages are no part of it (:func:`hood.manifest.versions`).
+    The versions of packages are recorded elsewhere (:func:`hood.manifest.versions`).
     """
     digest = hashlib.sha256("\n".join(others).encode())
     for cell in text.cells:
@@ -43,16 +43,17 @@ def lesson_digest(text: Text, root: Path, others: Iterable[str] = ()) -> str:
 
 
 def outputs_digest(notebook: NotebookNode) -> str:
-    """Return 16 hex digits of a hash of the outputs, as somebody's run changes them."""
+    """Return 16 hex digits of a hash of the outputs; a new run of the lesson changes the hash."""
     outputs = [node.get("outputs", []) for node in notebook.cells]
     return hashlib.sha256(json.dumps(outputs, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def other_versions(executed: Mapping[str, str], root: Path) -> list[tuple[str, str]]:
-    """Return each package of which a lesson was executed with another version than is here.
+    """Return the packages that had another version when a lesson was executed.
 
-    Python is none of them: a course supports several of its series, with the same packages. Nor is
-    a package that can't be installed on every system, such as Triton, where it is not installed.
+    The version of Python is ignored, because a course supports several versions of Python with the
+    same packages. A package that is not installed here is also ignored, because some packages, such
+    as Triton, are not available on every system.
     """
     here = {name: version for name, version in versions(root).items() if version != ABSENT}
     before = {name: version for name, version in executed.items() if name in here}
@@ -66,9 +67,9 @@ def used_files(text: Text, root: Path) -> list[Path]:
 
 
 def shows_code(text: Text, root: Path) -> bool:
-    """Return whether the outputs may hold code with its comments.
+    """Return whether the outputs may contain code with its comments.
 
-    So they may where a cell reads source code, or names a module that does.
+    They may if a cell reads source code, or names a module that reads source code.
     """
     code = "\n".join(cell.source for cell in text.cells if cell.kind == "code")
     named = set(re.findall(r"\w+", code))

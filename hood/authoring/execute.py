@@ -1,4 +1,4 @@
-"""Execute lessons in a fresh kernel, refuse what they should not show, and keep outputs steady."""
+"""Execute lessons in a fresh kernel, check their outputs, and make the outputs reproducible."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from hood.learner.whole_lab import this_python
 from hood.metadata import MAY_RAISE
 from hood.phase_paths import environment_with
 
-CELL_SECONDS = 180
-LARGEST = 1_000_000  # bytes
+CELL_SECONDS = 180  # seconds for a cell of a lesson that the build executes
+LARGEST = 1_000_000  # bytes of an executed lesson
 WIDGET = "application/vnd.jupyter.widget-view+json"
 IN_CELL = re.compile(r"Cell In\[(\d+)\], line (\d+)")
 KERNEL_FILE = re.compile(r"(?:/[\w.+-]+)*/ipykernel_\d+/\d+\.py")
@@ -34,12 +34,13 @@ def run_page(
 ) -> NotebookNode:
     """Execute a lesson's notebook in place, in a kernel that can import the course's packages.
 
-    Raises Refused when a cell fails, hangs or ends the kernel, with its line in the text.
+    Raises Refused with the line in the text when a cell fails, hangs or ends the kernel.
     """
     folder = root / "notebooks"
     folder.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="grader-kernel-") as private:
-        # Lessons write to temporary folders, which their readers' systems clear and a build must.
+        # Lessons write to temporary folders. The reader's system clears these folders, but a build
+        # must clear them itself.
         temporary = Path(private, "tmp")
         temporary.mkdir()
         environment = kernel_environment(root) | {"TMPDIR": str(temporary)}
@@ -65,18 +66,18 @@ def kernel_environment(root: Path) -> dict[str, str]:
 
 
 def failure(notebook: NotebookNode, text: Text, error: Exception) -> Problem:
-    """Return the problem of a stopped execution: the cell that was running and its line."""
+    """Return the problem that stopped an execution, with the cell that was running and its line."""
     pairs = zip(text.cells, notebook.cells, strict=True)
     code = [(cell, node) for cell, node in pairs if node.cell_type == "code"]
-    # Cells without a count and outputs never started; of the others, the one that failed has an
-    # error, and one that was stopped is the last.
+    # A cell without a count and without outputs never started. If the outputs of a cell have an
+    # error, this cell failed. If no cell failed, the last started cell was stopped.
     started = [pair for pair in code if pair[1].execution_count is not None or pair[1].outputs]
     failed = [pair for pair in started if errors(*pair)]
     cell, node = (failed or started or code)[-1]
     if isinstance(error, CellExecutionError):
         return at(text, cell, f"{error.ename}: {error.evalue}", failing_line(node))
     if isinstance(error, CellTimeoutError):
-        return at(text, cell, f"still running after {CELL_SECONDS} s: a lesson's cell must end")
+        return at(text, cell, f"still running after {CELL_SECONDS} s: make this cell faster")
     return at(text, cell, "the kernel died while this cell ran")
 
 
@@ -90,7 +91,7 @@ def failing_line(node: NotebookNode) -> int | None:
 
 
 def tidy(notebook: NotebookNode, root: Path) -> NotebookNode:
-    """Remove what differs from run to run or names this machine: timings, versions, paths."""
+    """Remove everything that differs between runs or machines: timings, versions, paths."""
 
     def tidied(text: str | list[str]) -> str | list[str]:
         if isinstance(text, list):
@@ -110,9 +111,10 @@ def tidy(notebook: NotebookNode, root: Path) -> NotebookNode:
 
 
 def output_problems(text: Text, notebook: NotebookNode, size: int) -> Iterator[Problem]:
-    """Yield what is wrong with an executed lesson; `size` is the built notebook's in bytes.
+    """Yield what is wrong with an executed lesson; `size` is the built notebook's size in bytes.
 
-    Only HTML outputs can carry alternative text. A widget has no state on a static page.
+    An image must be in an HTML output, because only HTML has alternative text. A widget is a
+    problem, because it has no state on a static page.
     """
     for cell, node in zip(text.cells, notebook.cells, strict=True):
         if node.cell_type != "code":
@@ -125,16 +127,20 @@ def output_problems(text: Text, notebook: NotebookNode, size: int) -> Iterator[P
             for mime in sorted(data):
                 if mime.startswith("image/"):
                     message = (
-                        f"an {mime} output has no alternative text: use utils.notebook.figures.show"
+                        f"an {mime} output has no alternative text: show it as HTML with "
+                        "alternative text"
                     )
                     yield at(text, cell, message)
             for _, element in silent_images("".join(data.get("text/html", ""))):
-                yield at(text, cell, f"the output holds {element} without alternative text")
+                yield at(text, cell, f"the output has {element} without alternative text")
             if WIDGET in data:
-                message = "the output holds a live widget: show a static figure in the build"
+                message = "the output has a live widget: show a static figure in the build"
                 yield at(text, cell, message)
     if size >= LARGEST:
-        message = f"it has {size:,} bytes, expected under {LARGEST:,}: use fewer or smaller figures"
+        message = (
+            f"the built notebook has {size:,} bytes, expected under {LARGEST:,}: use fewer "
+            "or smaller figures"
+        )
         yield Problem(text.path, 1, message)
 
 

@@ -1,10 +1,10 @@
-"""Judge an exercise's own answers where it changed since the last build.
+"""Judge an exercise's own answers if the exercise changed since the last build.
 
-The instructor's notebook says of each exercise which version of it was judged, by a digest of all
-that decides: its check, its answers, and the lab's code. Where that is another one now, the build
-draws one seed, and judges the lab's solution, an untouched stub, each alternate and each
-misconception against what they say they earn. The seed is the digest, so the same text gives the
-same cases. Prose decides nothing; whether the grader still judges as it did is for the tests.
+For each exercise, the instructor's notebook has a digest of what was judged: the check, the
+answers, and the lab's code. If the digest is different now, the build judges the lab's solution, an
+untouched stub, each alternate and each misconception, and compares the points with the stated
+points. The seed is the digest, so the same text gives the same cases. The digest leaves out prose.
+It also leaves out the grader's code, because tests cover this code.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from __future__ import annotations
 import ast
 import hashlib
 import json
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from hood.authoring.lint import check_lines
 from hood.authoring.notebooks.notebook import read, stamp
 from hood.authoring.notebooks.text import Problem, Text, at
+from hood.authoring.proof.quiet import quiet
 from hood.authoring.proof.selftest import Fault, LabCode, prove, stops
 from hood.judge.catalogue import load_checks, place_of
 from hood.judge.checks.answers_form import line_of
@@ -31,7 +31,7 @@ DIGITS = 8
 
 
 def digests(phase: PhasePaths) -> dict[str, str]:
-    """Return, by exercise, a hash of all that decides what its answers earn."""
+    """Return for each exercise a hash of everything that decides the points of its answers."""
     lab = LabCode.read(phase.lab)
     code = {path: path.read_text(encoding="utf-8") for path in phase.checks}
     holds = {path: check_lines(source) for path, source in code.items()}
@@ -39,7 +39,7 @@ def digests(phase: PhasePaths) -> dict[str, str]:
     data = [p for p in sorted(beside.rglob("*")) if p.is_file() and p.suffix not in (".py", ".pyc")]
     found = {}
     for name in load_checks(phase.folder):
-        # its own file, and those that have no exercise
+        # the file with the exercise's check, and files without any check
         files = [path for path in code if name in holds[path] or not holds[path]]
         cells = [*lab.given, lab.solutions.get(name, ""), *lab.visible.get(name, ())]
         answers = phase.answers / f"{name}.toml"
@@ -53,7 +53,7 @@ def digests(phase: PhasePaths) -> dict[str, str]:
 
 
 def changed(phase: PhasePaths) -> dict[str, str]:
-    """Return the digests of the exercises that were not judged as they are now."""
+    """Return the digests of the exercises whose present version was not judged yet."""
     try:
         notebook = read(phase.source)
     except ValueError:
@@ -71,14 +71,14 @@ def unjudged_problems(phase: PhasePaths, lab: Text) -> Iterator[Problem]:
 
 
 def judged_problems(phase: PhasePaths, lab: Text, say: Callable[[str], None]) -> Iterator[Problem]:
-    """Judge the answers of each exercise that changed; yield a problem for each other result."""
+    """Judge the answers of each changed exercise; yield a problem for each unexpected result."""
     checks, code = load_checks(phase.folder), LabCode.read(phase.lab)
     for name, digest in changed(phase).items():
         check = checks[name]
         count = len(check.misconceptions) + len(check.alternates)
-        say(f"{lab.path}: judging {name} and its {count} answers, as it changed")
+        say(f"{lab.path}: judging {name} and its {count} answers, because it changed")
         again = f"python -m hood selftest {phase.number} --exercise {name} --seed {digest}"
-        with warnings.catch_warnings(action="ignore"):  # wrong answers cause them
+        with quiet():
             faults = [*prove(check, f"{digest}-0", code).faults]
             faults += [] if faults else visible_faults(check, code)
         for fault in faults:
@@ -86,19 +86,19 @@ def judged_problems(phase: PhasePaths, lab: Text, say: Callable[[str], None]) ->
 
 
 def visible_faults(check: Check, code: LabCode) -> Iterator[Fault]:
-    """Yield a fault for each right answer that a visible cell of its exercise refuses."""
+    """Yield a fault for each right answer that fails in a visible cell of its exercise."""
     solution = code.solutions.get(check.name, "")
     cells = {"": solution} | {one.name: one.cell(check.name, solution) for one in check.alternates}
     for name, cell in cells.items():
         if why := stops(code, check.name, cell):
             kind = "alternate" if name else "solution"
             who = f"alternate “{name}”" if name else "the lab's solution"
-            said = f"{who} is right, and a visible cell refuses it, expected none to: {why}"
+            said = f"{who} is right, but a visible cell refuses it: {why}"
             yield Fault(check.name, kind, name, said)
 
 
 def _placed(phase: PhasePaths, lab: Text, check: Check, fault: Fault, message: str) -> Problem:
-    """Return a fault as a problem at the answer, at the lab's solution, or in the check's file."""
+    """Return a fault as a problem in the answer, in the lab's solution, or in the check's file."""
     answers = phase.answers / f"{check.name}.toml"
     tables = {"misconception": "wrong", "alternate": "right"}
     if fault.kind in tables and answers.exists():
@@ -111,7 +111,7 @@ def _placed(phase: PhasePaths, lab: Text, check: Check, fault: Fault, message: s
 
 
 def _line_in_check(files: list[Path], check: Check, fault: Fault) -> tuple[Path, int]:
-    """Return where a check's own code raised, or asks an undeclared part; else where it begins."""
+    """Return the file and line in a check's code that causes a fault, else the check's line."""
     if fault.error and (place := place_of(fault.error, files))[1] > 1:
         return place
     for path in files:
@@ -121,7 +121,7 @@ def _line_in_check(files: list[Path], check: Check, fault: Fault) -> tuple[Path,
                 match node:
                     case ast.Call(args=[ast.Constant(str(part)), *_]) if (
                         part not in (check.name, *check.parts)
-                        and f"asks the part {part!r}" in fault.said
+                        and f"a case has the part {part!r}" in fault.said
                     ):
                         return path, node.lineno
             return path, line

@@ -1,10 +1,10 @@
-"""Find out whether learners are shown a solution, a hidden test or a mark scheme.
+"""Find out whether a released lab shows a solution, a hidden test or a mark scheme.
 
-What learners do not get is taken statement by statement, a mark scheme line by line, and looked for
-in the code, comments and prose that they get. Neither spaces nor the kind of quotes matter.
+Each statement of hidden code, and each line of a mark scheme, is searched for in the released code,
+comments and prose. Spaces and the kind of quotes don't matter.
 
-If a lab shows a statement on purpose, such as a line of code to be corrected, the region marks it
-with a comment that begins with "shown". Only the instructor sees that comment.
+A lab may show a statement on purpose, such as a line of code to be corrected. Then a comment that
+begins with "shown" marks the statement in the hidden region. Only the instructor sees this comment.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ from collections.abc import Iterator
 from hood.authoring.notebooks.regions import REGIONS, outside, parse_block, regions_of
 from hood.authoring.notebooks.text import Problem, Text, TextCell, at
 
-# So many calls, operators, subscripts and so on reveal something; `return x` occurs everywhere. In
-# the stub's own cell, fewer do.
+# A statement with this many calls, operators, subscripts and so on reveals something; `return x`
+# occurs everywhere. In the cell that has the solution, a statement with fewer of them reveals
+# something.
 TELLING, TELLING_AT_HOME = 3, 2
-SHORT = 30  # characters of a line of a mark scheme that may stand anywhere
+SHORT = 30  # a mark scheme's line with fewer characters may appear anywhere
 SHOWN = re.compile(r"#\s*shown\b")
 LAYOUT = re.compile(r"[\s#`]+")
-MODULE = re.compile(r"\b(?:torch|np|math|tl|triton|F|nn)\.")  # with its attribute it is a name
+MODULE = re.compile(r"\b(?:torch|np|math|tl|triton|F|nn)\.")  # `torch.exp` counts as one name
 WORK = (
     *(ast.Call, ast.BinOp, ast.BoolOp, ast.Compare, ast.Subscript, ast.Attribute),
     *(ast.IfExp, ast.Lambda, ast.comprehension),
@@ -31,7 +32,7 @@ SIMPLE = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Return, ast.Expr)
 
 
 def leak_problems(text: Text) -> Iterator[Problem]:
-    """Yield a problem for each line of the released lab that repeats what learners do not get."""
+    """Yield a problem for each line of the released lab that shows hidden text."""
     secrets = [(cell, *secret) for cell in text.cells for secret in secrets_of(cell)]
     for cell in text.cells:
         lines = [compact(line) for line in released_lines(cell)]
@@ -46,7 +47,7 @@ def leak_problems(text: Text) -> Iterator[Problem]:
 
 
 def secrets_of(cell: TextCell) -> Iterator[tuple[str, int]]:
-    """Yield what a cell keeps from learners, and how much each piece reveals."""
+    """Yield the hidden pieces of a cell, each with a number that says how much it reveals."""
     lines = cell.source.split("\n")
     for begin, end in (span for role in REGIONS for span in regions_of(cell, role)):
         hidden = lines[begin + 1 : end]
@@ -71,7 +72,7 @@ def secrets_of(cell: TextCell) -> Iterator[tuple[str, int]]:
 
 
 def released_lines(cell: TextCell) -> list[str]:
-    """Return the cell's lines, with those that nbgrader removes empty to keep the numbering."""
+    """Return the cell's lines, with an empty line in place of each line that nbgrader removes."""
     spans = [span for role in REGIONS for span in regions_of(cell, role)]
     kept = dict(outside(cell.source, spans))
     return [kept.get(index, "") for index in range(cell.source.count("\n") + 1)]

@@ -1,8 +1,8 @@
-"""The rules that a text has to follow, by itself and with the other texts of its phase.
+"""The rules for a text: for the text alone, and for all texts of a phase together.
 
-`lab_problems`, `page_problems` and `check_problems` apply all of them, so that everything is
-reported at once. A rule for a cell yields what is wrong, and the line of the cell's source (from 0)
-or None for its header.
+`lab_problems`, `page_problems` and `check_problems` apply all rules, so that all problems are
+reported at once. A rule for a cell yields messages, each with a line number in the cell's source
+(counted from 0). If the number is None, the message is about the cell's header.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from hood.authoring.notebooks.regions import (
     BEGIN_HIDDEN,
     BEGIN_SCHEME,
     BEGIN_SOLUTION,
+    END_SCHEME,
     END_SOLUTION,
     REGIONS,
     outside,
@@ -26,40 +27,42 @@ from hood.authoring.notebooks.regions import (
     regions,
     regions_of,
 )
-from hood.authoring.notebooks.text import HIDE_INPUT, ROLES, Problem, Text, TextCell, at
+from hood.authoring.notebooks.text import HIDE_INPUT, ROLES, Problem, Text, TextCell, at, is_points
 from hood.grader.course_sandbox import of_course
 from hood.grader.sandbox.limits import OF_LIMITS, OF_TIME, Expected, setting_faults
 from hood.metadata import KEY
 from hood.phase_paths import anchor
+from hood.rubric import read_rubric
 
 if TYPE_CHECKING:
     from hood.judge.checks.exercise import Check
 
 Faults = Iterator[tuple[str, int | None]]
 
-# Characters of a line of code that is shown. JupyterLab shows 107 of its default font in a window
-# 1280 px wide with the left sidebar open; the rest is for fonts that are a little wider.
+# Characters of a line of visible code. With its default font, JupyterLab shows 107 characters in a
+# window of 1280 px with the left sidebar open. The limit is lower because some fonts are wider.
 WIDEST = 100
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,49}")
 TRUTH = (lambda value: isinstance(value, bool)), "true or false"
 PAGE_SETTINGS: Expected = {
+    # the title of the page
     "title": (lambda value: isinstance(value, str) and value != "", "a text")
 }
-NEEDED = ("title", "points", "cell_seconds")
-# Those that a lab may have. `compile`: true if exercises compile C++, so that grading
-# needs prepared headers; "trace" if they only trace (Dynamo, AOTAutograd, fake tensors), which
-# needs no compiler. `examples`: false if learners get no failing examples. `preload`: groups of
-# modules that its kernels start with, of those that the course has. `loopback`: true if
-# processes of a sandbox reach each other over TCP, as gloo's do.
+NEEDED = ("title",)
+# Settings that a lab may have, in addition to the settings of `preload_setting`.
 LAB_SETTINGS: dict[str, tuple[Callable[[Any], bool], str]] = {
     **PAGE_SETTINGS,
+    # the sum of the points of the lab's cells; the header need not state it
     "points": (lambda value: is_points(value), "a number above 0"),
     **OF_TIME,
+    # `true` if exercises compile C++: then grading prepares torch's headers; `"trace"` if exercises
+    # only trace (Dynamo, AOTAutograd, fake tensors), for which no compiler is needed
     "compile": (
         lambda value: value == "trace" or isinstance(value, bool),
         'true, false or "trace"',
     ),
-    "examples": TRUTH,
+    "examples": TRUTH,  # `false` if learners should get no failing examples
+    # `true` if the processes of a sandbox connect to each other over TCP, as gloo's processes do
     "loopback": TRUTH,
 }
 IMAGE = re.compile(r"(?P<empty>!\[\s*\]\s*[(\[])|<(?P<tag>img|svg)\b[^>]*>(?!\s*<title)", re.I)
@@ -85,15 +88,16 @@ def lab_problems(text: Text) -> Iterator[Problem]:
         if nbgrader := nbgrader_metadata(cell.header):
             name = nbgrader["grade_id"]
             if name in first:
-                yield at(text, cell, f"duplicate id {name!r}, first in line {first[name]}")
+                yield at(text, cell, f"duplicate id {name!r}: line {first[name]} already has it")
             first.setdefault(name, cell.line)
-    headers = [cell.header for cell in text.cells]
-    total = sum(header["points"] for header in headers if is_points(header.get("points")))
-    stated = text.course.get("points")
+    stated, total = text.course.get("points"), text.points
     if isinstance(stated, int | float) and abs(stated - total) > 1e-9:
         lines = enumerate(text.prefix.split("\n"), start=1)
         line = next((number for number, line in lines if "points:" in line), 1)
-        message = f"the header says points: {stated}, the cells add up to {total}"
+        message = (
+            f"the header says points: {stated}, but the cells add up to {total:g}: write points: "
+            f"{total:g}, or leave `points` out"
+        )
         yield Problem(text.path, line, message)
     yield from leaks.leak_problems(text)
 
@@ -111,9 +115,10 @@ def page_problems(text: Text) -> Iterator[Problem]:
 
 
 def preload_setting() -> dict[str, tuple[Callable[[Any], bool], str]]:
-    """Return what a lab may ask for with `preload`: groups of the course's own sandbox module."""
+    """Return the setting `preload`: a list of groups of modules that the course defines."""
     groups = of_course().groups
     return {
+        # groups of modules to import before the lab's kernels start; the course defines them
         "preload": (
             lambda value: isinstance(value, list) and set(map(str, value)) <= set(groups),
             f"a list of {', '.join(groups)}" if groups else "nothing: this course has no groups",
@@ -122,7 +127,7 @@ def preload_setting() -> dict[str, tuple[Callable[[Any], bool], str]]:
 
 
 def header_problems(text: Text, expected: Expected, needed: Sequence[str]) -> Iterator[Problem]:
-    """Yield what is wrong with the settings of a text; nothing if they could not be read."""
+    """Yield the faults of a text's settings; nothing if the settings could not be read."""
     for name in needed if text.course else ():
         if name not in text.course:
             yield Problem(text.path, 1, f"{KEY}: needs {name}")
@@ -132,20 +137,23 @@ def header_problems(text: Text, expected: Expected, needed: Sequence[str]) -> It
 
 def plain_faults(cell: TextCell) -> Faults:
     if cell.kind not in ("code", "markdown"):
-        yield f"a {cell.kind} cell: use markdown or code", None
+        yield f"a text cannot have a {cell.kind} cell: use markdown or code", None
     if not cell.source.strip():
-        yield "an empty cell: fill it or delete it", None
+        yield "this cell is empty: fill it or delete it", None
     if cell.kind == "markdown":
         for line, element in silent_images(cell.source, markdown=True):
             yield f"{element} without alternative text", line - 1
 
 
 def width_faults(cell: TextCell) -> Faults:
-    """Refuse shown code that has to be scrolled sideways; that of drills and checks is hidden."""
+    """Refuse lines of visible code that must be scrolled sideways."""
     if cell.kind == "code" and HIDE_INPUT not in cell.header.get("tags", ()):
         for index, line in outside(cell.source, regions_of(cell, "test")):
             if len(line) > WIDEST:
-                yield f"a line of {len(line)} characters: break it, at most {WIDEST} fit", index
+                yield (
+                    f"this line has {len(line)} characters: break it, because at most {WIDEST} fit",
+                    index,
+                )
 
 
 def header_faults(cell: TextCell) -> Faults:
@@ -167,12 +175,8 @@ def header_faults(cell: TextCell) -> Faults:
         yield "points belong to a test or a task", None
 
 
-def is_points(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and value > 0
-
-
 def code_faults(cell: TextCell) -> Faults:
-    """Require plain Python, since checks parse it, and prose without scripts or frames."""
+    """Require plain Python in code, because checks parse it, and no scripts or frames in prose."""
     if cell.kind == "code":
         try:
             ast.parse(cell.source)
@@ -182,7 +186,7 @@ def code_faults(cell: TextCell) -> Faults:
     else:
         for index, line in enumerate(cell.source.split("\n")):
             if match := LIVE_MARKUP.search(line):
-                yield f"live markup {match[0]!r} in a lab", index
+                yield f"live markup {match[0]!r} in a lab: remove it", index
     for role, (begin, end) in REGIONS.items():
         try:
             found = regions(cell.source, begin, end)
@@ -198,18 +202,23 @@ def stub_faults(cell: TextCell) -> Faults:
         return
     spans = regions_of(cell, "solution")
     if not spans and "BEGIN SOLUTION" not in cell.source:
-        yield f"a stub with no solution: no {BEGIN_SOLUTION!r} ... {END_SOLUTION!r}", None
+        yield f"the stub has no solution: write {BEGIN_SOLUTION!r} ... {END_SOLUTION!r}", None
     for begin, end in spans:
         try:
             statements = parse_block("\n".join(cell.source.split("\n")[begin + 1 : end]))
         except SyntaxError:
-            yield "the solution region doesn't hold whole statements", begin
+            yield "the solution region must contain whole statements", begin
             continue
         if all(map(is_placeholder, statements)):
-            yield "a stub with no solution: the region does nothing", begin
+            yield "the stub has no solution: the region does nothing", begin
         flush = not cell.source.split("\n")[begin].startswith(" ")
-        if flush and re.search(r"^(def|class) ", "\n".join(leaks.released_lines(cell)), re.M):
-            yield "a stub would raise before its functions: hide this below the last of them", begin
+        below = "\n".join(leaks.released_lines(cell)[end:])
+        if flush and re.search(r"^(def|class) ", below, re.M):
+            message = (
+                "the stub would raise its exception before a function below it is defined: move "
+                "the solution region below the last function"
+            )
+            yield message, begin
 
 
 def is_placeholder(statement: ast.stmt) -> bool:
@@ -229,25 +238,25 @@ def test_faults(cell: TextCell) -> Faults:
             yield f"test {name!r} has no hidden region: {BEGIN_HIDDEN!r} ...", None
         return
     if len(spans) > 1:
-        yield f"test {name!r} has {len(spans)} hidden regions, one is enough", None
+        yield f"test {name!r} has {len(spans)} hidden regions, expected one", None
     lines = cell.source.split("\n")
     first = next((i for i, line in enumerate(lines) if not line.startswith("#")), 0)
     if called(lines[first : first + 1], "check") != name:
-        yield f'a graded cell begins with check("{name}")', first
+        yield f'a graded cell must begin with check("{name}")', first
     for begin, end in spans:
         said = called(lines[begin + 1 : end], "verify")
         if said is None:
-            yield f'the hidden region must hold only: verify("{name}", ...)', begin
+            yield f'the hidden region must contain only: verify("{name}", ...)', begin
         elif said != name:
-            yield f"verify({said!r}, ...) in the test of {name!r}", begin + 1
+            yield f"verify({said!r}, ...) in the test of {name!r}: write {name!r}", begin + 1
     for index, line in outside(cell.source, spans):
         if index > spans[-1][1] and line.strip():
-            yield "code after the hidden region: verify(...) must come last", index
+            yield "there is code after the hidden region: verify(...) must come last", index
             break
 
 
 def called(lines: list[str], function: str) -> str | None:
-    """Return the name in `function("name", ...)` if the lines hold nothing else, otherwise None."""
+    """Return the name in `function("name", ...)` if the lines are only this call, else None."""
     try:
         (line,) = lines
         (statement,) = ast.parse(line).body
@@ -273,12 +282,23 @@ def task_faults(cell: TextCell) -> Faults:
         yield f"the mark scheme of {cell.name!r} is empty", begin
     if not any(line.strip() for _, line in outside(cell.source, spans)):
         yield f"task {cell.name!r} has no question outside the mark scheme", None
+    _, rubric = read_rubric(cell.source, BEGIN_SCHEME, END_SCHEME)
+    points = cell.header.get("points")
+    if rubric.boxes and rubric.most is None:
+        fault = (
+            "has boxes without points: write “One point each:” above the list, or points in "
+            "brackets at the end of each item, such as (2 points)"
+        )
+        yield f"the mark scheme of {cell.name!r} {fault}", begin
+    elif rubric.boxes and rubric.most != points:
+        fault = f"give {rubric.most:g} points together, but the question has points={points}"
+        yield f"the boxes of {cell.name!r} {fault}: make the two numbers equal", begin
 
 
 def silent_images(source: str, markdown: bool = False) -> Iterator[tuple[int, str]]:
     """Yield (line from 1, element) of each image element without alternative text.
 
-    In `markdown`, ![](...) is one, too, and code is ignored.
+    If ``markdown`` is true, ![](...) is also an image element, and code is ignored.
     """
     if markdown:
         source = CODE.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), source)
@@ -299,11 +319,13 @@ def check_problems(
     checks: Mapping[str, Check],
     code: Mapping[str, str],
 ) -> Iterator[Problem]:
-    """Yield a problem where test cells, checks and headings of the lesson do not agree.
+    """Yield a problem if test cells, checks and headings of the lesson contradict each other.
 
-    `code` is the source of the phase's modules of checks by path, its main file first.
+    `code` has the source of each module of the phase's checks, by path.
     """
     main = next(iter(code), "checks")
+    alone = PurePath(main).name == "checks.py"
+    home = main if alone else f"a file of {PurePath(lab.path).with_name('checks')}"
     readable = headings(lesson) if lesson else set()
     question, tested = None, set()
     for cell in lab.cells:
@@ -315,7 +337,8 @@ def check_problems(
         tested.add(name)
         check = checks.get(name)
         if check is None:
-            yield at(lab, cell, f"test {name!r} has no check in {main}")
+            message = f'has no check: write Check("{name}", ...) in {home}'
+            yield at(lab, cell, f"test {name!r} {message}")
             continue
         if is_points(points) and points != check.points:
             message = f"test {name!r}: got points={points}, but its check gives {check.points:g}"
@@ -333,10 +356,10 @@ def check_problems(
         told = {check.reads, *check.reads_by_part.values()}
         if lesson:
             for reads in sorted(told - readable):
-                message = f"check {name!r} reads {reads!r}, which is no heading of {lesson.path}"
+                message = f"check {name!r} reads {reads!r}, but {lesson.path} has no such heading"
                 yield Problem(*where, message)
         for part in check.reads_by_part.keys() - check.parts.keys():
-            yield Problem(*where, f"check {name!r} has no part {part!r}, of reads_by_part")
+            yield Problem(*where, f"reads_by_part: check {name!r} has no part {part!r}")
 
 
 def headings(text: Text) -> set[str]:

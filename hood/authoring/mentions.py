@@ -1,6 +1,6 @@
-"""What a text names of the course must be there: lessons and their sections, labs, files.
+"""Everything in the course that a text names must exist: lessons, their sections, labs, files.
 
-Only prose is read. An exercise of the lab itself is looked for in `stated`.
+Only prose is read. `stated` checks references to exercises of the same lab.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from hood.phase_paths import PhasePaths, anchor, pages
 LINK = re.compile(r"\]\((?P<path>[^()\s#]*\b(?P<name>\w+)\.ipynb)(?:#(?P<place>[^()\s]+))?\)")
 NAMED = re.compile(r"\b(lab|lesson)s?\s+(\d\d(?:(?:,| and| to)\s+\d\d)*)(?![\d.])", re.IGNORECASE)
 FILE = re.compile(r"`(([\w-]+)/[\w./-]*\w\.\w+)`")
-Fault = tuple[str, int]  # a message, and where in the cell's source it begins
+Fault = tuple[str, int]  # a message, and the place of the fault in the cell's source
 
 
 def mention_problems(phase: PhasePaths, text: Text) -> Iterator[Problem]:
-    """Yield a problem for each lesson, section, lab and file that a text names and nobody has."""
+    """Yield a problem for each missing lesson, section, lab or file that a text names."""
     rules: list[Callable[[PhasePaths, str], Iterator[Fault]]] = [link_faults, named_faults]
     rules += [file_faults, *([exercise_faults] if text.path.endswith("lesson.py") else [])]
     for cell in text.cells:
@@ -31,31 +31,31 @@ def mention_problems(phase: PhasePaths, text: Text) -> Iterator[Problem]:
 
 
 def link_faults(phase: PhasePaths, prose: str) -> Iterator[Fault]:
-    """A link to a notebook leads to a lesson, or a lab, and to a heading of it."""
+    """A link to a notebook must lead to a lesson or a lab, and to an existing heading."""
     known = {page.name: page for page in pages(phase.root)}
     for match in LINK.finditer(prose):
         page, place = known.get(match["name"]), match["place"]
         of_lab = "release/" in match["path"]
         if page is None or not (page.lab if of_lab else page.lesson).exists():
             there = ", ".join(known)
-            yield f"the link {match['path']} leads nowhere: there are {there}", match.start()
+            yield f"the link {match['path']} leads nowhere: expected one of {there}", match.start()
         elif place and place not in anchors(page, page.lab if of_lab else page.lesson):
             message = (
-                f"{match['name']} has no heading with the link #{place}: expected #cell-id= and "
-                "the heading of a cell that begins with it, in lower case with -"
+                f"{match['name']} has no heading with the link #{place}: expected #cell-id= and, "
+                "in lower case with - between words, a heading at the start of a cell"
             )
             yield message, match.start()
 
 
 def anchors(page: PhasePaths, path: Path) -> set[str]:
-    """Return the fragments of the links to a text's cells that begin with a heading."""
+    """Return the link fragments of a text's headings; a heading counts at the start of a cell."""
     cells = parse(page.relative(path), path.read_text(encoding="utf-8")).cells
     heads = [re.match(r"#+ (.+)", cell.source) for cell in cells if cell.kind == "markdown"]
     return {anchor(head[1]) for head in heads if head}
 
 
 def named_faults(phase: PhasePaths, prose: str) -> Iterator[Fault]:
-    """ "lab 07" and "lessons 02 and 05" are there."""
+    """A lab or lesson that a text names, as in "lab 07" or "lessons 02 and 05", must exist."""
     every = pages(phase.root)
     for match in NAMED.finditer(prose):
         kind = match[1].lower()
@@ -65,14 +65,14 @@ def named_faults(phase: PhasePaths, prose: str) -> Iterator[Fault]:
 
 
 def file_faults(phase: PhasePaths, prose: str) -> Iterator[Fault]:
-    """A file in a folder of the course, such as `phases/01_means/lab.py`, is there."""
+    """A named file in a folder of the course, such as `phases/01_means/lab.py`, must exist."""
     for match in FILE.finditer(prose):
         if match[2] in folders_with_texts(phase.root) and not (phase.root / match[1]).exists():
             yield f"names the file {match[1]}, which the course does not have", match.start()
 
 
 def folders_with_texts(root: Path) -> set[str]:
-    """Return the folders of a course that prose may name a file of."""
+    """Return those folders of a course from which prose may name files."""
     about = course(root)
     return {
         "phases",
@@ -82,7 +82,7 @@ def folders_with_texts(root: Path) -> set[str]:
 
 
 def exercise_faults(phase: PhasePaths, prose: str) -> Iterator[Fault]:
-    """An exercise of its lab that a lesson names by number is there."""
+    """If a lesson names an exercise of its lab by number, the exercise must exist."""
     if not phase.lab.exists():
         return
     lab = parse(phase.relative(phase.lab), phase.lab.read_text(encoding="utf-8"))
@@ -90,4 +90,5 @@ def exercise_faults(phase: PhasePaths, prose: str) -> Iterator[Fault]:
     for match in EXERCISES.finditer(prose):
         elsewhere = re.match(r"\s+of\s+(?:lab|lesson)", prose[match.end() :])
         for lost in sorted(numbers(match[1]) - there) if there and not elsewhere else ():
-            yield f"names exercise {lost}, the lab's headings end at {max(there)}", match.start()
+            message = f"names exercise {lost}, but the lab's last exercise is {max(there)}"
+            yield message, match.start()

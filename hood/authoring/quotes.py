@@ -1,4 +1,4 @@
-"""What of a lab's prose an answer may quote: the question of its exercise, and the introduction."""
+"""Find the prose that an answer may quote: its exercise's question, and the lab's introduction."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LABEL = re.compile(r"\*(Further|Warm-up|Easy|Medium|Hard)\b")
 
 
 def questions(lab: Text) -> dict[str, str]:
-    """By exercise, what its question says outside of the hints, in one line for each paragraph."""
+    """Return each exercise's question without its hints, with one line for each paragraph."""
     found, question = {}, ""
     for cell in lab.cells:
         if cell.kind == "markdown":
@@ -25,7 +25,7 @@ def questions(lab: Text) -> dict[str, str]:
 
 
 def introduction(lab: Text) -> str:
-    """Return the first text of a lab, in one line for each paragraph."""
+    """Return a lab's introduction, its first cell, with one line for each paragraph."""
     return "\n".join(_paragraphs(lab.cells[0].source)) if lab.cells else ""
 
 

@@ -34,7 +34,7 @@ METADATA = ("nbgrader", "tags", "deletable", "editable")
 def problems(chosen: Iterable[PhasePaths], whole: bool = False) -> list[Problem]:
     """Return a problem for each difference between texts and committed notebooks.
 
-    With `whole`, a built notebook without a text is one, too.
+    With `whole`, a built notebook without a text is also a problem.
     """
     found: list[Problem] = []
     sources: dict[PhasePaths, NotebookNode] = {}
@@ -68,7 +68,7 @@ def problems(chosen: Iterable[PhasePaths], whole: bool = False) -> list[Problem]
 def differences(
     phase: PhasePaths, path: Path, expected: NotebookNode, lesson: Text | None = None
 ) -> Iterator[Problem]:
-    """Compare a committed notebook with what its text builds, and check the outputs of a lesson."""
+    """Compare a committed notebook with a new build of its text; in a lesson, check the outputs."""
     shown = phase.relative(path)
     try:
         found = read(path)
@@ -86,7 +86,10 @@ def differences(
             diff += [f"-{cell}: {line}" for cell, line in wanted[start:end]]
             diff += [f"+{cell}: {line}" for cell, line in got[got_start:got_end]]
     if diff:
-        message = "is not what its text builds: there (-), here (+)"
+        message = (
+            "is not what its text builds. Lines with - are in the text, and lines with + are in "
+            "the notebook:"
+        )
         yield Problem(shown, 0, "\n    ".join([message, *diff[:FEW]]))
     if lesson is None or not same_cells(expected, found):
         return
@@ -94,14 +97,14 @@ def differences(
     if stamp(found).get(EXECUTED) != page_digest(phase, lesson):
         yield Problem(shown, 0, f"was executed before its text or its imports changed: {REBUILD}")
     if not (before := mapping(stamp(found).get(VERSIONS))):
-        yield Problem(shown, 0, f"does not say what it was executed with: {REBUILD}")
+        yield Problem(shown, 0, f"does not say with which packages it was executed: {REBUILD}")
     elif other := other_versions(before, phase.root):
         named = ", ".join(f"{was} (now {now})" for was, now in other)
         yield Problem(shown, 0, f"was executed with {named}: {REBUILD}")
 
 
 def as_lines(notebook: NotebookNode, with_outputs: bool) -> list[tuple[str, str]]:
-    """Return a notebook line by line, with the place: settings, each cell's metadata and source."""
+    """Return a notebook's lines with their places: settings, each cell's metadata and source."""
     kernel, course = notebook.metadata.get("kernelspec", {}), stamp(notebook)
     for key in (CELLS, EXECUTED, JUDGED, OUTPUTS, VERSIONS):
         course.pop(key, None)
@@ -119,7 +122,7 @@ def as_lines(notebook: NotebookNode, with_outputs: bool) -> list[tuple[str, str]
 
 
 def orphans(known: list[PhasePaths]) -> Iterator[Problem]:
-    """Yield a problem for each notebook with the build's stamp that no text builds."""
+    """Yield a problem for each built notebook that no longer has a text."""
     root = known[0].root
     expected = {path for phase in known for path in (phase.page, phase.source, phase.release)}
     for pattern in ("notebooks/*.ipynb", "source/*/*.ipynb", "release/*/*.ipynb"):

@@ -1,7 +1,7 @@
 """`make hub`: the sample JupyterHub with the service, on this machine, for a person to try.
 
-Learners' servers have the bundle, which is made now; all run under this account, so nothing is
-kept from anybody. Users and what they wrote stay in ``build/hub``.
+Each learner's server has a new bundle. All servers run under this account, so users are not
+protected from each other. ``build/hub`` keeps the users and their files.
 """
 
 from __future__ import annotations
@@ -25,29 +25,31 @@ PROXY_VERSION = "5.3.0"
 
 
 def main() -> int:
-    """Make the bundle, find or install the hub's proxy, and run the hub until it is stopped."""
+    """Make the bundle, find or install the hub's proxy, and run the hub until somebody stops it."""
     root = course_folder()
     folder = root / "build" / "hub"
     proxy = find_proxy(root / ".venv" / "proxy")
     password = secrets.token_urlsafe(6)
-    print("The hub starts, which takes some seconds. Log in at http://localhost:8000", end=" ")
-    print(f"under any name, or as teacher: password {password}")
+    print("The hub starts in some seconds. Log in at http://localhost:8000", end=" ")
+    print(f"with any name, or with the name teacher. The password is {password}")
     environment = prepare(root, folder) | {
         "OPEN_THE_HOOD_PASSWORD": password,
         "OPEN_THE_HOOD_PROXY": str(proxy),
     }
     if os.geteuid() == 0:
         user = environment["OPEN_THE_HOOD_USER"]
-        print(f"Root runs this hub. {user} owns {root}, and runs the service", end="")
+        print(f"Root runs this hub. {user} owns {root} and runs the service", end="")
         print(
-            ", which is for a try alone: see docs/how-to/jupyterhub.md." if user == "root" else "."
+            ". Do this only to try the hub: see docs/how-to/jupyterhub.md."
+            if user == "root"
+            else "."
         )
     words = [sys.executable, "-m", "jupyterhub", "-f", str(CONFIG), "--JupyterHub.log_level=WARN"]
     return subprocess.run(words, cwd=folder, env=os.environ | environment, check=False).returncode
 
 
 def prepare(root: Path, folder: Path) -> dict[str, str]:
-    """Unpack the bundle into a folder, and return the variables that the sample settings read."""
+    """Unpack the bundle into a folder; return the environment variables for the sample settings."""
     top = course(root).id
     shutil.rmtree(folder / top, ignore_errors=True)
     (folder / "homes").mkdir(parents=True, exist_ok=True)
@@ -58,17 +60,17 @@ def prepare(root: Path, folder: Path) -> dict[str, str]:
         "OPEN_THE_HOOD_PYTHON": sys.executable,
         "OPEN_THE_HOOD_BUNDLE": str(folder / top),
         "OPEN_THE_HOOD_HOMES": str(folder / "homes"),
-        # for what the hub starts in other folders
+        # the hub starts processes in other folders, and they must find the engine
         "PYTHONPATH": os.pathsep.join(dict.fromkeys([str(ENGINE), str(root)])),
-        # root can run the service as somebody else; nobody else can
+        # only root can run the service as another user
         **({"OPEN_THE_HOOD_USER": root.owner()} if os.geteuid() == 0 else {}),
     }
 
 
 def find_proxy(folder: Path) -> Path:
-    """Return the hub's proxy: that on PATH, or one that npm installs into a folder.
+    """Return the hub's proxy, from PATH, or installed by npm into a folder.
 
-    Raises UserError where there is neither it nor npm.
+    Raises UserError if there is neither a proxy nor npm.
     """
     program = folder / "node_modules" / ".bin" / PROXY
     if found := shutil.which(PROXY):
@@ -76,11 +78,11 @@ def find_proxy(folder: Path) -> Path:
     if not program.exists():
         if not shutil.which("npm"):
             raise UserError(
-                f"JupyterHub needs {PROXY}, and there is no npm to install it: `apt install npm`"
+                f"JupyterHub needs {PROXY}, and npm must install it: run `apt install npm`"
             )
         asked = ["npm", "install", "--silent", f"--prefix={folder}", f"{PROXY}@{PROXY_VERSION}"]
         if subprocess.run(asked, check=False).returncode:
-            raise UserError(f"npm could not install {PROXY}: it says why above")
+            raise UserError(f"npm could not install {PROXY}: see its message above")
     return program
 
 

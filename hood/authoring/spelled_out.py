@@ -1,8 +1,8 @@
 """Find out whether one cell shows learners most of a solution, statement by statement.
 
-`leaks` looks for single statements that tell much. Statements that tell little by themselves may
-tell all together: so a cell is found here that has most of a solution's statements, whatever its
-variables are called. What the solution marks as shown does not count.
+`leaks` looks for single statements that reveal much. Statements that reveal little alone may reveal
+everything together. So this module finds cells with most of a solution's statements, and ignores
+the names of variables. Statements that the solution marks as shown do not count.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ from hood.authoring.leaks import SHOWN, WORK, released_lines
 from hood.authoring.notebooks.regions import parse_block, regions_of
 from hood.authoring.notebooks.text import Problem, Text, TextCell, at
 
-# The share of a solution's work that may stand in one cell. CONTRIBUTING.md has what was measured.
+# The largest share of a solution's work in one cell. docs/authors/the-build.md has figures.
 MOST = 0.5
 FENCED = re.compile(r"^(```|~~~)\w*\n(.*?)^\1", re.MULTILINE | re.DOTALL)
 SPAN = re.compile(r"`([^`\n]+)`")
 COMMENT = re.compile(r"^[ \t]*# ?(.*)$")
-# They have statements of their own, which count, or are nobody's idea.
+# Statements that do not count: they only contain other statements, or they reveal no idea.
 NO_WORK = (
     *(ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Try, ast.Pass),
     *(ast.Import, ast.ImportFrom),
 )
 BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
-Statement = tuple[str, int]  # without its variables' names; how much work it does
+Statement = tuple[str, int]  # the code without variables' names; the amount of work
 
 
 def spelled_out(lab: Text, text: Text) -> Iterator[Problem]:
     """Yield a problem for each cell of a text that has most of the statements of a solution.
 
-    ``text`` is the lab itself, or its lesson. A statement counts as much as it has calls, operators
-    and so on, and one more.
+    ``text`` is the lab itself, or its lesson. The work of a statement is one plus the number of
+    calls, operators and so on in it.
     """
     known = _known(lab)
     solutions = [(cell, [*_solution_of(cell, known)]) for cell in lab.cells]
@@ -47,14 +47,14 @@ def spelled_out(lab: Text, text: Text) -> Iterator[Problem]:
             if share > MOST:
                 message = (
                     f"spells out {100 * share:.0f} % of the solution of {owner.name!r}, expected "
-                    f"at most {100 * MOST:.0f} %: say it in words, or mark those lines of the "
-                    "solution that learners are meant to see with a comment, `# shown`"
+                    f"at most {100 * MOST:.0f} %: describe the solution in words, or put the "
+                    "comment `# shown` on the solution's lines that learners may see"
                 )
                 yield at(text, cell, message)
 
 
 def _share(solution: list[Statement], there: Counter[str]) -> float:
-    """Return the part of a solution's work that two or more of its statements do elsewhere."""
+    """Return the share of a solution's work that a cell shows; 0 if it shows only one statement."""
     left, found = Counter(there), []
     for said, work in solution:
         if left[said]:
@@ -64,7 +64,7 @@ def _share(solution: list[Statement], there: Counter[str]) -> float:
 
 
 def _known(lab: Text) -> frozenset[str]:
-    """Return the names that mean the same everywhere in a lab: what it imports, and Python's."""
+    """Return the names that mean the same everywhere in a lab: imports and builtins."""
     found = set(dir(builtins))
     for cell in lab.cells:
         for node in (node for top in _parsed(cell.source) for node in ast.walk(top)):
@@ -96,7 +96,7 @@ def _code_of(cell: TextCell) -> Iterator[str]:
 
 
 def _parsed(code: str) -> list[ast.stmt]:
-    """Return the statements of a block of code, indented or not; none of what is no Python."""
+    """Return the statements of a block of code, indented or not; empty if it is not Python."""
     try:
         return parse_block(code)
     except (SyntaxError, ValueError):
@@ -106,9 +106,9 @@ def _parsed(code: str) -> list[ast.stmt]:
 def _statements(
     code: str, known: Collection[str], shown: Collection[int] = ()
 ) -> Iterator[Statement]:
-    """Yield each statement of a block of code; of a loop or a condition, its head.
+    """Yield each statement of a block of code; of a loop or a condition, yield only the head.
 
-    Not those in the lines ``shown``, and not docstrings.
+    Leave out docstrings, and statements in the lines ``shown``.
     """
     for node in (node for top in _parsed(code) for node in ast.walk(top)):
         docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
@@ -124,7 +124,7 @@ def _statements(
 
 
 class _Nameless(ast.NodeTransformer):
-    """Take the names of variables out of code."""
+    """Replace the names of variables in code."""
 
     def __init__(self, known: Collection[str]) -> None:
         self.known = known

@@ -1,6 +1,7 @@
-"""What a lab's prose says of its own exercises, points and time, against its cells.
+"""Compare a lab's prose about its exercises, points and time with its cells.
 
-A lab may say none of it. Where it does, in these words, it must be true:
+A lab need not say any of this. If a lab has a statement in one of these forms, the statement must
+be true:
 
     Ten exercises and one question, 40 points, about two and a half hours    in its first paragraph
     without the *further* exercises 4 and 6, which take an hour more
@@ -8,8 +9,10 @@ A lab may say none of it. Where it does, in these words, it must be true:
     *Easy, 10 minutes, 3 points: two for rows, one for columns.*              below such a heading
     exercise 7                                                                anywhere in its prose
 
-A lesson says in its first cell what it takes: "It takes about two and a half hours". That is held
-against its words, predictions, drills and cells, and both against the course's table of phases.
+A lesson says in its first cell how long it takes: "It takes about two and a half hours". This time
+must agree with the lesson's words, predictions, drills and cells. The times of labs and lessons
+must also agree with the course's table of phases. A phase without `hours` in that table need not
+say how long it takes.
 
 Numbers are words or digits.
 """
@@ -34,7 +37,8 @@ TENS = ("", "", "twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eight
 PHASES = course(course_folder()).phases
 HOUR = 60
 ROUNDED = 15  # minutes: hours are stated to the next half hour
-# What a lesson takes: a reader in a second language, who answers before looking.
+# Times of a reader who reads a second language, and who answers each question before looking at its
+# answer.
 WORDS_A_MINUTE = 200
 MINUTES_TO_ANSWER = 1.5  # a prediction or a drill
 MINUTES_TO_RUN = 0.5  # another code cell: to read and run it
@@ -57,14 +61,14 @@ EARNED = re.compile(r"(?:^|[,;] (?:and )?)(one|two|three|four|five|six|seven)\b"
 
 @dataclass
 class Section:
-    """An exercise or a question of a lab: from a heading of level two to the next."""
+    """An exercise or a question of a lab: the cells from one heading of level two to the next."""
 
     question: TextCell
     number: int | None  # in its heading
-    points: float = 0  # of its graded cells
+    points: float = 0  # the sum of its graded cells
     exercises: int = 0
     tasks: int = 0
-    label: str = ""  # such as "Easy, 10 minutes, 3 points", with what follows
+    label: str = ""  # such as "Easy, 10 minutes, 3 points", with the text after it
     label_line: int = 0  # of the question's source, from 0
     minutes: float | None = None  # in the label
 
@@ -74,7 +78,7 @@ class Section:
 
 
 def stated_problems(lab: Text) -> Iterator[Problem]:
-    """Yield a problem for each number in a lab's prose that its cells do not bear out."""
+    """Yield a problem for each number in a lab's prose that contradicts its cells."""
     parts = sections(lab)
     for rule in (label_problems, number_problems, mention_problems):
         yield from rule(lab, parts)
@@ -103,30 +107,30 @@ def sections(lab: Text) -> list[Section]:
 
 
 def label_problems(lab: Text, parts: list[Section]) -> Iterator[Problem]:
-    """The points below a heading are those of the graded cell, and its parts add up to them."""
+    """A label's points must be the points of the graded cell, and the sum of the label's parts."""
     for part in parts:
         said, _, split = part.label.partition(":")
         for match in COUNTED.finditer(said):
             points = number(match[1])
             if match[2].startswith("point") and points is not None and points != part.points:
                 message = (
-                    f"the label says {match[0]!r}, its graded cell has points={part.points:g}: "
-                    "write the same number in both"
+                    f"the label says {match[0]!r}, but its graded cell has points={part.points:g}: "
+                    "write the same number in both places"
                 )
                 yield at(lab, part.question, message, part.label_line)
         split = split.strip().partition(". ")[0]
         added = sum(number(word) or 0 for word in EARNED.findall(split))
-        # what "one each" is for, words do not say in a form that can be counted
+        # "one each" does not say how many parts there are
         if added and not re.search(r"\beach\b", split) and added != part.points:
             message = (
-                f"the parts in the label, {split!r}, add up to {added:g} points, its graded cell "
-                f"has points={part.points:g}: write the same number in both"
+                f"the parts in the label, {split!r}, add up to {added:g} points, but its graded "
+                f"cell has points={part.points:g}: write the same number in both places"
             )
             yield at(lab, part.question, message, part.label_line)
 
 
 def number_problems(lab: Text, parts: list[Section]) -> Iterator[Problem]:
-    """Numbered headings count 1, 2, 3 and so on."""
+    """Numbered headings must count 1, 2, 3 and so on."""
     numbered = [part for part in parts if part.number is not None]
     for expected, part in enumerate(numbered, start=1):
         if part.number != expected:
@@ -136,32 +140,59 @@ def number_problems(lab: Text, parts: list[Section]) -> Iterator[Problem]:
 
 
 def mention_problems(lab: Text, parts: list[Section]) -> Iterator[Problem]:
-    """An exercise that prose names by its number is there."""
+    """An exercise that prose names by number must exist."""
     there = {part.number for part in parts if part.number is not None}
     for cell in lab.cells if there else ():
         for match in EXERCISES.finditer(cell.source) if cell.kind == "markdown" else ():
             for lost in sorted(numbers(match[1]) - there):
-                message = f"names exercise {lost}, the lab's numbered headings end at {max(there)}"
+                message = f"names exercise {lost}, but the lab's headings end at {max(there)}"
                 yield at(lab, cell, message, cell.source.count("\n", 0, match.start()))
 
 
-def count_problems(lab: Text, parts: list[Section]) -> Iterator[Problem]:
-    """The first paragraph's exercises, questions and points are those of the cells."""
-    right = {
+def counts(parts: list[Section]) -> dict[str, float]:
+    """Return the number of exercises, of questions in words, and of points of a lab."""
+    return {
         "exercise": sum(part.exercises for part in parts),
         "question": sum(part.tasks for part in parts),
         "point": sum(part.points for part in parts),
     }
+
+
+def count_problems(lab: Text, parts: list[Section]) -> Iterator[Problem]:
+    """The counts in the first paragraph must be the counts of the cells."""
+    right = counts(parts)
     paragraph = first_paragraph(lab)
     for match in COUNTED.finditer(paragraph):
         said, thing = number(match[1]), match[2].lower().removesuffix("s")
         if said is not None and said != right[thing]:
-            message = f"says {match[0]!r}, the lab has {right[thing]:g}"
+            message = f"says {match[0]!r}, but the lab has {right[thing]:g}"
             yield at(lab, lab.cells[0], message, line_of(lab, match[0]))
 
 
+def corrected_counts(lab: Text, content: str) -> str:
+    """Return a lab's text, ``content``, with the right counts in its first paragraph."""
+    right = counts(sections(lab))
+    for match in COUNTED.finditer(first_paragraph(lab) if lab.cells else ""):
+        said, thing = number(match[1]), match[2].lower().removesuffix("s")
+        if said is not None and said != right[thing]:
+            # a line break, and the "# " of a comment, may divide the words
+            words = re.compile(rf"\b{re.escape(match[1])}(\s+(?:# )?){match[2]}\b")
+            new = f"{_like(match[1], right[thing])}\\g<1>{thing}{'s' * (right[thing] != 1)}"
+            content = words.sub(new, content, count=1)
+    return content
+
+
+def _like(word: str, count: float) -> str:
+    """Return a number as text, in the form of another number: in digits or as a word."""
+    if word[0].isdigit() or count != int(count) or not 0 <= count < 100:
+        return f"{count:g}"
+    tens, ones = divmod(int(count), 10)
+    new = WORDS[int(count)] if count < len(WORDS) else TENS[tens] + (f"-{WORDS[ones]}" * (ones > 0))
+    return new.capitalize() if word[0].isupper() else new
+
+
 def time_problems(lab: Text, parts: list[Section]) -> Iterator[Problem]:
-    """The hours of the first paragraph are the sum of the labels' minutes, to half an hour."""
+    """The hours in the first paragraph must agree with the labels, rounded to half hours."""
     if any(part.minutes is None or part.number is None for part in parts if part.points):
         return
     paragraph = first_paragraph(lab)
@@ -176,14 +207,14 @@ def time_problems(lab: Text, parts: list[Section]) -> Iterator[Problem]:
             shown = TIME.search(words)
             which = f" of {', '.join(map(str, sorted(chosen)))}" if chosen != usual else ""
             message = (
-                f"says {shown[0] if shown else words!r}, the labels{which} add up to "
+                f"says {shown[0] if shown else words!r}, but the labels{which} add up to "
                 f"{minutes:g} minutes"
             )
             yield at(lab, lab.cells[0], message, line_of(lab, shown[0] if shown else words))
 
 
 def further_problems(lab: Text, parts: list[Section]) -> Iterator[Problem]:
-    """The *further* exercises of the first paragraph are those whose labels say so."""
+    """The first paragraph must name exactly the exercises whose labels say *further*."""
     if match := ARE_FURTHER.search(first_paragraph(lab)):
         said, labelled = (
             numbers(match[1]),
@@ -191,14 +222,14 @@ def further_problems(lab: Text, parts: list[Section]) -> Iterator[Problem]:
         )
         if said != labelled:
             right = ", ".join(map(str, sorted(labelled))) or "none"
-            message = f"says that {match[1]} are further exercises; by their labels it is {right}"
+            message = f"says that {match[1]} are further exercises, but their labels say: {right}"
             yield at(lab, lab.cells[0], message, line_of(lab, match[0]))
 
 
 def table_problems(lab: Text, name: str) -> Iterator[Problem]:
-    """The course's table of phases says the lab's hours: the labels' minutes, to half an hour."""
+    """The lab's hours in the table of phases must agree with the labels, rounded to half hours."""
     parts = [part for part in sections(lab) if part.points and part.number is not None]
-    for phase in _in_table(name):
+    for phase in _with_hours(name):
         for what, hours, further in (
             ("lab", phase.hours[1], False),
             ("further", phase.further, True),
@@ -206,16 +237,19 @@ def table_problems(lab: Text, name: str) -> Iterator[Problem]:
             minutes = sum(part.minutes or 0 for part in parts if part.further is further)
             if abs(hours * HOUR - minutes) > ROUNDED:
                 message = (
-                    f"the table of phases says {hours:g} hours ({what}), the labels add up to "
+                    f"the table of phases says {hours:g} hours ({what}), but the labels add up to "
                     f"{minutes:g} minutes: write {_rounded(minutes):g} in {FILE}"
                 )
                 yield at(lab, lab.cells[0], message)
 
 
 def lesson_problems(lesson: Text, name: str) -> Iterator[Problem]:
-    """What a lesson takes is said in its first cell and in the table, to half an hour."""
-    for phase in _in_table(name):
-        minutes = lesson_minutes(lesson)
+    """A lesson's hours must be right in its first cell and in the table, rounded to half hours.
+
+    If a lesson takes less than half an hour, its time is half an hour.
+    """
+    for phase in _with_hours(name):
+        minutes = max(lesson_minutes(lesson), HOUR / 2)
         right = _rounded(minutes)
         match = LESSON_TAKES.search(lesson.cells[0].source)
         said = duration(match[1]) if match else None
@@ -227,14 +261,14 @@ def lesson_problems(lesson: Text, name: str) -> Iterator[Problem]:
             yield at(lesson, lesson.cells[0], message)
         elif said != phase.hours[0] * HOUR:
             message = (
-                f"says {said / HOUR:g} hours, the table of phases {phase.hours[0]:g}: write the "
-                f"same in both ({FILE})"
+                f"says {said / HOUR:g} hours, but the table of phases says {phase.hours[0]:g}: "
+                f"write the same in both ({FILE})"
             )
             yield at(lesson, lesson.cells[0], message)
 
 
 def lesson_minutes(lesson: Text) -> float:
-    """Return the minutes that a lesson takes somebody who answers what it asks."""
+    """Return how many minutes a reader needs to read a lesson and answer its questions."""
     prose = "\n\n".join(cell.source for cell in lesson.cells if cell.kind == "markdown")
     code = [cell for cell in lesson.cells if cell.kind == "code"]
     drills = [cell.source for cell in code if HIDE_INPUT in cell.header.get("tags", ())]
@@ -244,30 +278,31 @@ def lesson_minutes(lesson: Text) -> float:
     return words / WORDS_A_MINUTE + MINUTES_TO_ANSWER * asked + ran
 
 
-def _in_table(name: str) -> list[Phase]:
-    return [one for one in PHASES if one.name == name]
+def _with_hours(name: str) -> list[Phase]:
+    """Return a list with the phase of this name; empty if the table has no hours for the phase."""
+    return [one for one in PHASES if one.name == name and any((*one.hours, one.further))]
 
 
 def _rounded(minutes: float) -> float:
-    """Return the hours, to half an hour."""
+    """Return the hours, rounded to half an hour."""
     return round(minutes / HOUR * 2) / 2
 
 
 def first_paragraph(lab: Text) -> str:
-    """Return the first words of a lab below its title, in one line."""
+    """Return a lab's first paragraph below its title, in one line."""
     blocks = [block for block in lab.cells[0].source.split("\n\n") if not block.startswith("#")]
     return " ".join(blocks[0].split()) if blocks else ""
 
 
 def line_of(lab: Text, words: str) -> int:
-    """Return in which line of the first cell some words begin, which may stand in two."""
+    """Return the line of the first cell in which some words begin; a line break may divide them."""
     pattern = r"\s+".join(map(re.escape, words.split()))
     match = re.search(pattern, lab.cells[0].source)
     return lab.cells[0].source.count("\n", 0, match.start()) if match else 0
 
 
 def number(word: str) -> float | None:
-    """Return the number that a word or digits say, such as "forty-two"; None of another word."""
+    """Return the number for a word such as "forty-two", or for digits; None for other words."""
     word = word.lower()
     if re.fullmatch(r"\d+(\.\d+)?", word):
         return float(word)
@@ -288,7 +323,7 @@ def numbers(words: str) -> set[int]:
 
 
 def duration(words: str) -> float | None:
-    """Return the minutes that the first time in some words says; None if there is no time."""
+    """Return the first duration in a text, in minutes; None if the text has no duration."""
     for match in TIME.finditer(words):
         first, unit = match[1].lower(), HOUR if match[3].startswith("hour") else 1
         count = 0.5 if first == "half an" else 1 if first == "an" else number(first)

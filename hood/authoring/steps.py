@@ -1,14 +1,13 @@
 """Build phases: read the texts, write the notebooks, copy edits back into the texts.
 
-No edit made in JupyterLab is lost silently. A built notebook carries the fingerprints of the cells
-that it was built from, by which each side is tested for changes since then. If only the notebook
-changed, its cells are written into the text. If both changed, this is a conflict: nothing is
-written.
+No edit in JupyterLab is lost silently. A built notebook has the fingerprints of its original cells.
+These fingerprints show whether the text or the notebook has changed since the build. If only the
+notebook changed, its cells are written into the text. If both the text and the notebook changed,
+this is a conflict: nothing is written.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,6 +34,7 @@ from hood.authoring.notebooks.text import (
 )
 from hood.authoring.spelled_out import spelled_out
 from hood.authoring.stated import lesson_problems, stated_problems, table_problems
+from hood.lab_words import GRADED
 from hood.manifest import versions
 from hood.metadata import CELLS, EXECUTED, JUDGED, KEY, OUTPUTS, VERSIONS
 from hood.notebook_file import to_bytes
@@ -42,8 +42,6 @@ from hood.phase_paths import START, PhasePaths, pages, phases
 from hood.untrusted import mapping
 
 Say = Callable[[str], None]
-# the marker of a test cell, of which the exercise's name is wanted
-TEST = re.compile(r'^# %%.*\btest="([^"]+)"', re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -53,7 +51,7 @@ class Texts:
     lab: Text | None
 
     def pairs(self) -> Iterator[tuple[Text, Path]]:
-        """Yield each text with its notebook that an instructor may have edited."""
+        """Yield each text with the notebook that an instructor may have edited."""
         if self.lesson:
             yield self.lesson, self.phase.page
         if self.lab:
@@ -69,7 +67,7 @@ def read_texts(phase: PhasePaths) -> Texts:
 
 
 def text_problems(texts: Texts) -> Iterator[Problem]:
-    """Yield everything that is wrong with a phase's texts, and where they do not fit its checks."""
+    """Yield everything that is wrong with a phase's texts, by themselves and with the checks."""
     if texts.lesson:
         yield from page_problems(texts.lesson)
         yield from lesson_problems(texts.lesson, texts.phase.name)
@@ -85,7 +83,11 @@ def text_problems(texts: Texts) -> Iterator[Problem]:
     taken = exercises_elsewhere(texts.phase)
     for cell in texts.lab.cells:
         if (name := str(cell.header.get("test"))) in taken:
-            yield at(texts.lab, cell, f"{taken[name]} has an exercise {name!r}, too: rename one")
+            yield at(
+                texts.lab,
+                cell,
+                f"{taken[name]} has an exercise {name!r}, too: rename one of the two",
+            )
     yield from checks_problems(texts, texts.lab)
 
 
@@ -109,21 +111,21 @@ def checks_problems(texts: Texts, lab: Text) -> Iterator[Problem]:
 
 
 def exercises_elsewhere(phase: PhasePaths) -> dict[str, str]:
-    # `check` finds an exercise by its name alone
+    # names must be unique, because `check` finds an exercise only by its name
     return {
         name: other.name
         for other in phases(phase.root)
         if other.name != phase.name and other.lab.exists()
-        for name in TEST.findall(other.lab.read_text(encoding="utf-8"))
+        for name in GRADED.findall(other.lab.read_text(encoding="utf-8"))
     }
 
 
 def build(chosen: Iterable[PhasePaths], say: Say, force: bool = False) -> None:
     """Build the phases' notebooks, or raise Refused with every problem of the texts.
 
-    Nothing is written unless all texts are right, and the answers of each exercise that changed
-    earn what they say. No notebook with edits that its text does not have is overwritten, unless
-    `force` is set, which also executes every lesson.
+    Notebooks are written only if all texts are right, and if the answers of each changed exercise
+    earn the stated points. If a notebook has edits that its text lacks, the notebook is overwritten
+    only with `force`. `force` also executes every lesson.
     """
     every = [read_texts(phase) for phase in chosen]
     refuse_if_any(p for texts in every for p in text_problems(texts))
@@ -142,7 +144,7 @@ def build(chosen: Iterable[PhasePaths], say: Say, force: bool = False) -> None:
 
 
 def exercise_problems(texts: Texts, say: Say) -> Iterator[Problem]:
-    """Judge the answers of the exercises that changed; yield what does not come out as it says."""
+    """Judge the answers of changed exercises; yield a problem for each unexpected result."""
     if texts.lab:
         from hood.authoring.judged import judged_problems  # here, because it imports torch
 
@@ -162,7 +164,7 @@ def edit_problems(texts: Texts) -> Iterator[Problem]:
             continue
         if lost:
             message = (
-                f"holds edits that {text.path} does not: copy them into the text with "
+                f"has edits that {text.path} does not have: copy them into the text with "
                 "`build --from-notebooks`, or drop them with `build --force`"
             )
             yield Problem(shown, 0, message)
@@ -171,7 +173,8 @@ def edit_problems(texts: Texts) -> Iterator[Problem]:
 def build_labs(labs: list[Texts], say: Say, force: bool = False) -> None:
     """Write the instructor's and the learner's notebook of every lab.
 
-    A release with answers is kept unless `force` is set: learner and instructor may share a folder.
+    A release with answers is kept unless `force` is set, because a learner and an instructor may
+    share a folder.
     """
     if not labs:
         return
@@ -189,7 +192,7 @@ def build_labs(labs: list[Texts], say: Say, force: bool = False) -> None:
         say(write(phase, phase.source, sources[phase.name]))
         if holds_work(phase.release) and not force:
             shown = phase.relative(phase.release)
-            say(f"{shown}: kept, somebody has been working in it (`build --force` replaces it)")
+            say(f"{shown}: kept, because somebody has worked in it (`build --force` replaces it)")
         else:
             say(write(phase, phase.release, releases[phase.name]))
 
@@ -245,7 +248,7 @@ def write(phase: PhasePaths, path: Path, content: bytes) -> str:
 
 
 def bring_home(chosen: Iterable[PhasePaths], say: Say) -> None:
-    """Write edits of built notebooks into the texts: all of them, or none when one is refused."""
+    """Write edits of built notebooks into the texts; if an edit is refused, write nothing."""
     problems: list[Problem] = []
     changed: list[tuple[PhasePaths, Path, str, Path, NotebookNode]] = []
     for phase in chosen:
@@ -264,18 +267,18 @@ def bring_home(chosen: Iterable[PhasePaths], say: Say) -> None:
     refuse_if_any(problems)
     for phase, text_path, content, path, notebook in changed:
         say(write(phase, text_path, content.encode()))
-        # later edits of the notebook are told from those that the text has now
+        # so that the next build finds later edits of the notebook
         notebook.metadata[KEY][CELLS] = fingerprints(parse(str(text_path), content).cells)
         write(phase, path, to_bytes(notebook))
     if not changed:
-        say("no notebook holds an edit that its text does not")
+        say("no notebook has an edit that its text does not have")
 
 
 def edited(text: Text, notebook: NotebookNode, path: str) -> str | None:
     """Return the text with the notebook's edits; None when there is no edit to copy.
 
     Raises Refused on a conflict, for a notebook that was not built from this text, and for cells
-    that a text cannot hold.
+    that a text cannot have.
     """
     cells, problems = to_cells(path, notebook)
     base = str(stamp(notebook).get(CELLS, ""))
@@ -291,19 +294,20 @@ def edited(text: Text, notebook: NotebookNode, path: str) -> str | None:
             f"this text and {path} both changed since the last build; nothing was written\n"
             f"    {text.path}: {changes(base, text.cells)}\n"
             f"    {path}: {changes(base, cells)}\n"
-            "    copy one side's changes to the other, or drop the notebook's: build --force"
+            "    copy the changes of one file into the other file, or drop the notebook's changes: "
+            "build --force"
         )
         raise Refused([Problem(text.path, 0, message)])
     content = assemble(text, cells)
     again = parse(text.path, content).cells
     if fingerprints(again) != now:
-        message = f"can't be kept unchanged in the text: {changes(now, again)}"
+        message = f"the text can't store these cells unchanged: {changes(now, again)}"
         raise Refused([Problem(path, 0, message)])
     return content
 
 
 def changes(base: str, cells: Sequence[TextCell]) -> str:
-    """Return in a few words which cells are not among those with the fingerprints `base`."""
+    """Describe in a few words the cells with a fingerprint that is not in `base`."""
     new = [
         f"cell {number} {cell.source[:50].partition(chr(10))[0]!r}"
         for number, cell in enumerate(cells, start=1)

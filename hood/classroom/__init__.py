@@ -1,20 +1,20 @@
-"""A class: what was handed in, what counts, and what people read of it.
+"""Run a class: collect submissions, compute the points that count, and make pages and tables.
 
-Each room imports only from those above it in this list:
+Each package imports only from the packages above it in this list:
 
-    formats       tables that come in and go out, and the look of pages
-    rules         `course.yml`: dates, lateness, groups, totals; plain data in, plain data out
-    gradebook     nbgrader's database and graded files: marks, requests for a regrade, pseudonyms
-    hand_ins      every hand-in is kept; the ways in: nbgrader's exchange, an LMS's archives
-    results       what counts by the rules; the command `course`, and tables for platforms
-    recording     the command `grade`: which hand-ins are graded, and what is recorded
-    report        the class report
-    feedback      a learner's page
-    marking       pages on which people mark answers in words
-    nbgrader      what nbgrader's own commands and pages show of all this
-    service       verdicts while learners work, beside a JupyterHub
-    backup        what a class's results need, as one file
+    formats       reads and writes tables, and defines how pages look
+    rules         applies `course.yml` (dates, lateness, groups, totals) to plain data
+    gradebook     reads and writes nbgrader's database, and reads the graded files
+    hand_ins      collects hand-ins from nbgrader's exchange and from LMSs, and keeps them all
+    results       computes the points that count; runs `course`; writes tables for platforms
+    recording     runs `grade`, which chooses hand-ins, grades them, and records the results
+    report        makes the class report
+    feedback      makes each learner's feedback page
+    marking       serves the pages on which people mark written answers
+    nbgrader      changes nbgrader's own commands and pages
+    service       gives verdicts while learners work, beside a JupyterHub or alone
+    backup        saves a class's results in one file, and restores them
 
-`lesson_links` says where links of a lab lead outside of the course's folder, and `doctor` what a
-machine lacks and which files of a class others can read.
+`lesson_links` changes a lab's links to lessons when the lab leaves the course's folder. `doctor`
+prints what a machine lacks, and lists the files of a class that other accounts can read.
 """

@@ -1,4 +1,4 @@
-"""``python -m hood doctor``: what this machine can sandbox and compile, and what others read."""
+"""``python -m hood doctor``: check sandboxes, compilers, and who can read the answers."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from hood.grader.course import open_course
 from hood.grader.sandbox.doctor import install, machine
 from hood.learner.exposed_answers import ANSWERS, entered, open_to_others
 
-# What a class's folder may have beside nbgrader's own: names, work, marks, the service's key.
+# A class's files outside of nbgrader's folders: names, work, marks, the service's key.
 CLASS = ("received", "downloaded", "reports", "grades.csv", ".pseudonyms", ".service-key")
 
 
 def learners_and_others(root: Path) -> list[str]:
-    """Return the accounts of people on this machine, but for the course's owner and this one.
+    """Return the accounts of people on this machine, except the course's owner and this account.
 
-    A machine may have accounts that it does not list, as those of a directory service.
+    A machine may have accounts that it does not list, such as accounts of a directory service.
     """
     own = {os.getuid(), root.stat().st_uid}
     return sorted(
@@ -38,7 +38,10 @@ def learners_and_others(root: Path) -> list[str]:
 
 
 def open_places(root: Path) -> Iterator[tuple[Path, Path, str]]:
-    """Yield each place of a course that any account can read, a file there, and how to close it."""
+    """Yield each place that any account can read, a readable path in it, and a command to fix that.
+
+    A place is a file or folder of a course. The command removes other accounts' right to read it.
+    """
     course = open_course(root)
     directory = course.directory
     steps = ("source", "submitted", "autograded", "feedback")
@@ -46,7 +49,7 @@ def open_places(root: Path) -> Iterator[tuple[Path, Path, str]]:
     own = [*CLASS, *PLACES.values()]
     inside = dict.fromkeys([*ANSWERS, ".git", FILE, *own, *named])
     places = [root / one for one in inside]
-    with suppress(UserError):  # `course check` says what is wrong in the file
+    with suppress(UserError):  # `course check` reports errors in the file
         if (file := read_course_file(root)) and file.roster:
             places.append(root / file.roster.file)
     places += [course.database] if course.database else []
@@ -56,20 +59,30 @@ def open_places(root: Path) -> Iterator[tuple[Path, Path, str]]:
             yield place, found, f"chmod o-rwx {shlex.quote(str(closed))}"
     exchange = ExchangeCollect(coursedir=directory, config=course.config)
     inbound = Path(exchange.root, directory.course_id, "inbound").resolve()
-    # Learners write there, and nbgrader lets none of them list it: names there can't be guessed.
+    # Learners may write into this folder but must not list it. If they can't list it, they can't
+    # guess the names that nbgrader uses there.
     if inbound.is_dir() and inbound.stat().st_mode & 0o005 == 0o005 and entered(inbound):
         yield inbound, inbound, f"chmod o-r {shlex.quote(str(inbound))}"
 
 
 def answers(root: Path) -> bool:
-    """Say what of a course other accounts can read; return whether that is nothing, or nobody."""
+    """Print the files of a course that other accounts can read.
+
+    Return False if such files exist and other people have accounts on this machine.
+    """
     found = list(open_places(root))
     if not found:
-        print("answers: kept, no other account of this machine can read them, or learners' work")
+        print(
+            "answers: safe, because no other account of this machine can read them or learners' "
+            "work"
+        )
         return True
     people = learners_and_others(root)
-    who = ", ".join(people[:3]) + (f" and {len(people) - 3} others" if len(people) > 3 else "")
-    said = who or "warning: any other account, of which this machine lists none,"
+    who = ", ".join(people[:3]) + (f" and {len(people) - 3} more" if len(people) > 3 else "")
+    said = f"{'account' if len(people) == 1 else 'accounts'} {who}" if people else ""
+    said = said or (
+        "warning: this machine lists no other account now, but an account that is added later"
+    )
     print(f"answers: {said} can read {', '.join(str(place) for place, _, _ in found)}")
     print(f"  for example {found[0][1]}")
     print(f"  what to do: {'; '.join(dict.fromkeys(how for _, _, how in found))}")
@@ -80,15 +93,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--install",
         action="store_true",
-        help="install what is missing of bubblewrap, a C++ compiler and Python's headers with "
-        "apt-get, as root or with sudo where it asks for no password; answers are not looked for",
+        help="if bubblewrap, a C++ compiler or Python's headers are missing, install them with "
+        "apt-get (as root, or with sudo if sudo needs no password). With this option, the command "
+        "does not check who can read answers",
     )
 
 
 def run(args: argparse.Namespace, root: Path) -> int:
-    """Print what this machine can do, and what of the course is open to others.
+    """Print what this machine can do, and list the course's files that other accounts can read.
 
-    It returns 1 if the machine cannot run sandboxes, or people with accounts can read answers.
+    Return 1 if the machine cannot run sandboxes, or if other people's accounts can read answers.
     """
     if args.install:
         install()

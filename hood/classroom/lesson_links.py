@@ -1,10 +1,10 @@
-"""Links to lessons in a lab that leaves the course's folder, and in one that comes back.
+"""Change a lab's links to lessons when the lab leaves the course's folder or comes back to it.
 
-A lab of ``release/`` links ``../../notebooks/NN_name.ipynb``, which a learner who fetched the lab
-through the exchange, or who reads feedback, does not have. There the link leads to the course's
-site, the setting ``lesson_url`` (:mod:`hood.addresses`); without one it is words. The files of
-``release/`` are tracked by git, and no setting changes them: links are settled in the copy that
-leaves the folder.
+A lab of ``release/`` has links to ``../../notebooks/NN_name.ipynb``. A learner who fetched the lab
+through the exchange, or who reads feedback, does not have that file. For this learner, the link
+leads to the course's site; its address is the setting ``lesson_url`` (:mod:`hood.addresses`).
+Without a site, the link becomes plain text. The links are changed only in the copy that leaves the
+folder, because Git tracks the files of ``release/``.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from hood.notebook_file import to_bytes
 
 
 def settle(cell: NotebookNode, url: str) -> bool:
-    """Let a lab's text cell link the lessons on a site, or name them in words without a site.
+    """Make the links in a lab's text cell lead to a site; without a site, make them plain text.
 
-    It returns whether the cell changed. nbgrader's checksum of its text is kept true.
+    nbgrader's checksum of the cell's text is updated. Return whether the cell changed.
     """
 
     def settled(link: re.Match[str]) -> str:
@@ -41,7 +41,7 @@ def settle(cell: NotebookNode, url: str) -> bool:
 
 
 def settled_file(data: bytes, url: str) -> bytes:
-    """Return a lab's notebook with its links settled; the same bytes where no link changes.
+    """Change the links in a lab's notebook; return the same bytes if there is nothing to change.
 
     Raises ValueError for a file that is not a notebook.
     """

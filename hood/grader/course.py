@@ -1,4 +1,4 @@
-"""A course folder: its settings, its gradebook's tables, and nbgrader's commands in it."""
+"""A course folder: the settings, the tables of the gradebook, and nbgrader's commands for it."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ from hood.grader.submission.names import nfc
 from hood.phase_paths import environment_with
 
 CONFIG = "nbgrader_config.py"
-RESTORING = ".restoring"  # the folder of a restore that has begun to move what is there
-# In a path: what `glob` takes for a pattern although a folder has that name, and an address of a
-# database for a letter, or for its end.
+RESTORING = ".restoring"  # the folder of a restore that has begun to move files
+# Parts of a path that are not read literally. `glob` reads * and ? as a pattern. In a database's
+# address, ? ends the path, and %XX stands for another character.
 PATTERN = re.compile(r"[*?]|%[0-9A-Fa-f]{2}")
 
 
 @dataclass(frozen=True)
 class Course:
-    """A course folder: its settings, and nbgrader's own object with folders and the gradebook."""
+    """A course folder: the settings, and nbgrader's object for the folders and the gradebook."""
 
     root: Path
     config: Config
@@ -49,12 +49,15 @@ class Course:
         return Path(self.directory.format_path(name, student, lab))
 
     def students(self, step: str, lab: str) -> list[str]:
-        """Return, sorted, who has a folder or file of the lab in ``submitted`` or another step."""
+        """Return the students with a folder or file of the lab in a step such as ``submitted``."""
         name = getattr(self.directory, f"{step}_directory")
         return list(submissions(self.directory, lab, step=name))
 
     def share(self, *paths: Path) -> None:
-        """Let the group write what was made if the course is ``groupshared``, as nbgrader does."""
+        """If the course is ``groupshared``, make new files writable for the group.
+
+        nbgrader does the same.
+        """
         for path in paths if self.directory.groupshared else ():
             bits = 0o2770 if path.is_dir() else 0o660
             mode = path.stat().st_mode
@@ -64,17 +67,17 @@ class Course:
 
     @cached_property
     def autograde(self) -> Autograde:
-        """nbgrader's Autograde with this course's settings; callers only read them."""
+        """nbgrader's Autograde with this course's settings; callers must not change them."""
         return Autograde(coursedir=self.directory, config=self.config)
 
     @property
     def has_gradebook(self) -> bool:
-        """Whether there is a gradebook; one that is no file is taken to be there."""
+        """Whether there is a gradebook; a database that is not a file counts as existing."""
         return self.database is None or self.database.exists()
 
     @property
     def database(self) -> Path | None:
-        """The gradebook's file; None where it is no file, as in PostgreSQL."""
+        """The gradebook's file; None if it is not a file, for example in PostgreSQL."""
         url = make_url(self.directory.db_url)
         if url.get_backend_name() != "sqlite" or not url.database:
             return None
@@ -84,11 +87,12 @@ class Course:
 def submissions(
     directory: CourseDirectory, lab: str, patterns: Sequence[str] = (), step: str = ""
 ) -> dict[str, list[Path]]:
-    """Return who has a folder or file of the lab, sorted by id in NFC, and its path.
+    """Return each learner with a folder or file of the lab, and the learner's paths.
 
-    Names are compared in NFC. Several paths of one learner differ only in their code points.
-    ``lab`` is its name; ``*`` for all labs; ``patterns`` are of student ids; all when there are
-    none; ``step`` is the folder's name; by default that of ``submitted/``.
+    Learners are sorted by their id in NFC. Names are compared in NFC. If a learner has several
+    paths, the paths differ only in their code points. ``lab`` is a name, or ``*`` for all labs.
+    ``patterns`` select learners by their ids; by default, all are selected. ``step`` is the
+    folder's name; by default ``submitted/``.
     """
     name = step or directory.submitted_directory
     any_form = lab == "*" or not lab.isascii()  # a name in ASCII has no other form
@@ -112,31 +116,31 @@ def submissions(
 
 
 def is_half_restored(root: Path) -> bool:
-    """Return whether a restore was stopped after it had begun to move what is there."""
+    """Return whether a restore was interrupted after it had begun to move files."""
     return (root / RESTORING / "plan.json").exists()
 
 
 def refuse_half_restored(root: Path) -> None:
-    """Raise UserError where a restore was stopped half way."""
+    """Raise UserError if a restore was interrupted."""
     if is_half_restored(root):
         raise UserError(
-            "a restore was stopped half way, so some files here are old and some new: "
-            "`python -m hood restore` finishes it"
+            "a restore was interrupted, so some files here are old and some are new: run `python "
+            "-m hood restore` to finish the restore"
         )
 
 
 def open_course(root: Path, half_restored: bool = False) -> Course:
     """Read the settings of a course folder and return it as a Course.
 
-    Raises UserError where nbgrader would look for its files, or its gradebook, elsewhere, and where
-    a restore was stopped half way, unless ``half_restored`` allows that.
+    Raises UserError if nbgrader would look elsewhere for the course's files or gradebook, or if a
+    restore was interrupted and ``half_restored`` is false.
     """
     if not half_restored:
         refuse_half_restored(root)
     if odd := PATTERN.search(str(root)):
         raise UserError(
-            f"the path of this course, {root}, has {odd[0]!r}, which nbgrader reads as something "
-            "else: rename the folder, or move it"
+            f"the path of this course, {root}, contains {odd[0]!r}, and nbgrader does not read "
+            "this part literally: rename or move the folder"
         )
     config = nbgrader_config(root)
     if "root" not in config.CourseDirectory:
@@ -146,23 +150,24 @@ def open_course(root: Path, half_restored: bool = False) -> Course:
 
 def nbgrader_config(root: Path) -> Config:
     """Return the settings in ``nbgrader_config.py``; an empty Config without that file."""
-    find_version_here()  # a course may have other settings than this project's
+    find_version_here()  # a course may have settings different from this project's
     if not (root / CONFIG).exists():
         return Config()
     before = list(sys.path)
     try:
         return PyFileConfigLoader(CONFIG, path=str(root)).load_config()
     finally:
-        # The loader puts the course folder first on sys.path, for a course's own steps. It is moved
-        # to the end: a copy of this project there must not replace the one that is running.
+        # The loader puts the course folder first on sys.path, for a course's own steps. Move the
+        # folder to the end, because a copy of this project in the folder must not replace the
+        # running project.
         sys.path[:] = before + [path for path in sys.path if path not in before]
 
 
 def other_version(db_url: str) -> str:
-    """Return what to do about a gradebook with the tables of another nbgrader; empty if none is.
+    """Return the error if a gradebook has the tables of another nbgrader; else an empty text.
 
-    That of a file that is no database is said, too. Ask before nbgrader opens it, which adds the
-    tables that are missing.
+    A file that is not a database is also an error. Call this before nbgrader opens the gradebook,
+    because nbgrader adds missing tables.
     """
     engine = create_engine(db_url)
     try:
@@ -181,25 +186,25 @@ def other_version(db_url: str) -> str:
         engine.dispose()
     return (
         f"the gradebook {_shown(db_url)} has the tables of another version of nbgrader. If that "
-        "was an older one, run `nbgrader db upgrade`, which keeps a copy of a SQLite gradebook; "
-        "then run this command again"
+        "version is older, run `nbgrader db upgrade`, which keeps a copy of a SQLite gradebook. "
+        "Then run this command again"
     )
 
 
 def no_gradebook(error: DatabaseError, db_url: str) -> str:
-    """Return that a database's file is none, or has none of nbgrader's tables yet; else nothing."""
+    """Return the error for a file that is no database or has no nbgrader tables; else ""."""
     said = str(error.orig)
     code = getattr(error.orig, "sqlite_errorcode", 0) & 0xFF
-    if "no such table" in said:  # it is new, or the service made it
+    if "no such table" in said:  # the file is new, or the service made it
         return (
-            f"{_shown(db_url)} has no grades yet: grade a lab first; or, if it had some, put a "
-            "copy of the gradebook in its place"
+            f"{_shown(db_url)} has no grades yet: grade a lab first. If this file had grades "
+            "before, replace it with a copy of the gradebook"
         )
     if code not in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
         return ""
     return (
-        f"{_shown(db_url)} is no gradebook: {said}. Put a copy of the gradebook in its place; or, "
-        "if there is none, move this file away and grade the lab"
+        f"{_shown(db_url)} is not a gradebook: {said}. Replace this file with a copy of the "
+        "gradebook. If there is no copy, move this file away and grade the lab"
     )
 
 
@@ -208,10 +213,10 @@ def _shown(db_url: str) -> str:
 
 
 def enter_lab(root: Path, lab: str, only: Mapping[str, bytes] | None = None) -> None:
-    """Make nbgrader record the lab in the gradebook; the built release stays as it is.
+    """Make nbgrader add the lab to the gradebook, without changing the built release.
 
     Args:
-        only: the lab's notebooks, where its folder in ``source/`` has others, too.
+        only: the lab's notebooks, if the lab's folder in ``source/`` also has other notebooks.
     """
     with tempfile.TemporaryDirectory() as folder:
         more = [f"--CourseDirectory.release_directory={folder}/release"]
@@ -224,7 +229,7 @@ def enter_lab(root: Path, lab: str, only: Mapping[str, bytes] | None = None) -> 
 def nbgrader(root: Path, *words: str) -> None:
     """Run an nbgrader command in the course folder.
 
-    Raises UserError when the command fails, with the end of its log.
+    Raises UserError, with the end of the command's log, if the command fails.
     """
     run_module(root, "hood.grader.nbgrader", *words)
 
@@ -232,8 +237,8 @@ def nbgrader(root: Path, *words: str) -> None:
 def run_module(root: Path, module: str, *words: str, shown: bool = False) -> None:
     """Run ``python -m MODULE`` in the course folder, with that folder first on PYTHONPATH.
 
-    If it is ``shown``, it writes to this process's terminal. Raises UserError when it fails, with
-    the last 20 lines of the output that was not shown.
+    With ``shown``, the module writes to this process's terminal. Raises UserError if the module
+    fails; without ``shown``, the error has the last 20 lines of output.
     """
     done = subprocess.run(
         [sys.executable, "-m", module, *words],

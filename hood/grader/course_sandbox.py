@@ -1,4 +1,4 @@
-"""What the grading process asks of the sandbox module that a ``course.toml`` names."""
+"""Give the grading process access to the sandbox module that a ``course.toml`` names."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from hood.grader.inside.course_sandbox import CourseSandbox, Lack, load
 
 
 def of_course() -> CourseSandbox:
-    """Return what the course of this process says of its sandboxes."""
+    """Return the sandbox settings of this process's course."""
     return load(course(course_folder()).sandbox)
 
 
 def compiler_lacks() -> Lack | None:
-    """Return what the course's labs need to compile and this machine lacks; None for nothing."""
+    """Return what this machine lacks to compile the course's labs; None if it has everything."""
     return of_course().lacks()

@@ -1,4 +1,4 @@
-"""Read a lab's source: its title, and of each exercise title, points, and whether it is further."""
+"""Read a lab's source: its title, and each exercise's title, points and kind (further or not)."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ HEADING = re.compile(r"^#{2,3}\s+(.+)$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Outline:
-    """A lab's title, and its graded cells by name, in the lab's order.
+    """A lab's title, and dicts of its graded cells, in the lab's order.
 
     Attributes:
-        titles: the heading above each.
-        points: what each gives; none of a lab without a source.
-        further: those that the text calls so.
+        titles: the heading above each graded cell.
+        points: the points of each graded cell; empty if the lab has no source.
+        further: the exercises that the text calls "further".
     """
 
     title: str
@@ -42,15 +42,15 @@ class _Cell(NamedTuple):
 
 
 def source_of(root: Path, lab: str) -> list[Path]:
-    """Return the notebooks of a lab's source; none if it has none."""
+    """Return the notebooks of a lab's source; empty if there is no source."""
     return sorted((root / "source" / lab).glob("*.ipynb"))
 
 
 def read_outline(root: Path, lab: str, notebooks: Sequence[str] | None = None) -> Outline:
-    """Return the outline of a lab. Without a source the title is its name, without exercises.
+    """Return the outline of a lab; if the lab has no source, the title is the lab's name.
 
     Args:
-        notebooks: their names, by default those of the source.
+        notebooks: the names of the notebooks; by default all notebooks of the source.
     """
     names = [path.stem for path in source_of(root, lab)] if notebooks is None else notebooks
     outline = Outline(lab)
@@ -71,9 +71,9 @@ def read_outline(root: Path, lab: str, notebooks: Sequence[str] | None = None) -
     return outline
 
 
-@lru_cache(maxsize=200)  # formgrader asks for each page, and so of all labs of a class
+@lru_cache(maxsize=200)  # formgrader needs all labs of a class for each page
 def _read(path: Path, changed: int, size: int) -> tuple[str, list[_Cell]]:
-    """Return one notebook's; when it was changed, and its size, tell it from others."""
+    """Return one notebook's title and cells; ``changed`` and ``size`` are keys of the cache."""
     nb = nbformat.v4.reads(path.read_text(encoding="utf-8"))
     found, heading, further = [], "", False
     for cell in nb.cells:

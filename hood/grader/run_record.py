@@ -1,6 +1,7 @@
-"""What is recorded of a grading run in a notebook's own metadata, beside the verdicts.
+"""The record of a grading run in a notebook's metadata, beside the verdicts.
 
-The lab's own settings (title, points, limits) stand under the same key and are no facts of a run.
+The lab's own settings (title, points, limits) are under the same key, but are not part of the
+record.
 """
 
 from __future__ import annotations
@@ -24,37 +25,37 @@ SEED = re.compile(r"[0-9A-Za-z-]{1,64}")
 
 
 def typed_seed(text: str) -> str:
-    """Return the seed that somebody typed behind ``--seed``; argparse calls it.
+    """Return the seed typed after ``--seed``; argparse calls this.
 
-    Raises ArgumentTypeError if it is none.
+    Raises ArgumentTypeError if the text is not a seed.
     """
     if not SEED.fullmatch(text):
         raise argparse.ArgumentTypeError(
-            f"{text!r} is no seed: expected 1 to 64 letters a-z, digits and '-'"
+            f"{text!r} is not a seed: expected 1 to 64 characters from A-Z, a-z, 0-9 and '-'"
         )
     return text
 
 
 @dataclass(frozen=True)
 class RunRecord:
-    """The facts about one notebook's run; what was not recorded, or has another type, is empty."""
+    """The record of one notebook's run; missing values, and values of a wrong type, are empty."""
 
-    seed: str = ""  # what the cases were drawn from
-    job_id: str = ""  # the batch's, which names what it was graded by and the submission
-    # of the packages that decide, and of Python, by name; empty where that was not recorded
+    seed: str = ""  # the seed of its checks' cases
+    job_id: str = ""  # the batch's id, with hashes of the grader, the lab and the submission
+    # the versions of Python and of the packages that decide grades, by name; empty if not recorded
     versions: Mapping[str, str] = field(default_factory=dict)
-    sandbox: bool | None = None  # whether there was one; None where that was not recorded
-    seconds: float | None = None  # how long the run took by the clock
-    notes: tuple[Note, ...] = ()  # what was put right before grading
-    python: str = ""  # the version with which, as the submission says, its learner worked
-    # what verdicts gave before a request for a regrade, in words, by exercise
+    sandbox: bool | None = None  # whether a sandbox was used; None if not recorded
+    seconds: float | None = None  # the run's duration by the clock
+    notes: tuple[Note, ...] = ()  # about changes before grading
+    python: str = ""  # the learner's Python version, according to the submission
+    # the points before a request for a regrade, in words, by exercise
     earlier: Mapping[str, str] = field(default_factory=dict)
-    # whether it differs from what was graded before by requests for a regrade alone
+    # whether only requests for a regrade are new since the earlier grading
     only_asks: bool | None = None
 
     @property
     def graded_by(self) -> str:
-        """Hashes of what it was graded by (:data:`hood.grader.batch.job.FACTORS`), or empty."""
+        """Hashes of what decides the grade (:data:`hood.grader.batch.job.FACTORS`), or empty."""
         return self.job_id.rpartition("-")[0]
 
     @classmethod
@@ -86,12 +87,15 @@ class RunRecord:
 
 
 def problem_of(cell: NotebookNode) -> str:
-    """Return why a cell, with metadata of any shape, could not be run to its end; or nothing."""
+    """Return why a cell could not be run to its end; empty if it ran to its end.
+
+    The cell's metadata may have any shape.
+    """
     return text(mapping(cell.metadata.get(KEY)).get("problem"))
 
 
 def record_note(nb: NotebookNode, note: Note) -> None:
-    """Add a note to those that the notebook has."""
+    """Add a note to the notebook's notes."""
     record(nb, notes=[*RunRecord.of(nb.metadata).notes, note])
 
 

@@ -1,17 +1,17 @@
-"""An exercise, its cases, a verdict and its words.
+"""Exercises, their cases, verdicts, and the texts about verdicts.
 
-In come a check and something that calls the learner's code; out goes a verdict. Nothing here runs a
-stranger's code: it is called in another process by way of `connection`, or, where somebody judges
-their own work, in this one.
+The input is a check and an object that calls the learner's code; the output is a verdict. Other
+people's code never runs in this process: `connection` calls it in another process. A person's own
+code is judged in the person's own process.
 
     values        kinds of values: how each is sent, compared, drawn, and written in a call
     checks        the language in which a course writes exercises: cases, comparing, wrong answers
     catalogue     loads a phase's checks
     connection    the two ends of the socket between a judge and a learner's process
-    verdicts      cases are drawn and played, and `verdicts.judge` makes the verdict
-    source        reads an answer's code, for the rules of exercises that are solved by hand
+    verdicts      draws and runs the cases; `verdicts.judge` makes the verdict
+    source        reads an answer's code, for exercises that forbid ready-made functions
     examples      finds small failing calls, and writes them as lines to paste
-    report        words the verdict, and `card` draws it; `backquotes` shows such words on a page
-    verify        judges a person's own notebook, by its `history`, and `watched` stops its calls
+    report        writes a verdict in words; `card` draws it; `backquotes` shows it on a page
+    verify        judges a person's own notebook; `history` has its cells, `watched` stops its calls
     solutions     makes the page of a worked solution
 """

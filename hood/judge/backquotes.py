@@ -1,4 +1,4 @@
-"""Show texts with `backquoted` words, as checks and labs have them, on a page."""
+"""Show texts of checks and labs, with `backquoted` words, on a page."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from markupsafe import Markup, escape
 
 
 def in_code(text: str) -> Markup:
-    """Return a text as HTML with its `backquoted` words as code. Everything in it is escaped."""
+    """Return a text as HTML with its `backquoted` words as code. The text is escaped."""
     pieces = str(escape(text)).split("`")
     if len(pieces) % 2 == 0:  # an odd number of backquotes: the last one is kept as text
         pieces[-2:] = ["`".join(pieces[-2:])]

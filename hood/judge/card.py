@@ -1,4 +1,4 @@
-"""A verdict as a card, for a notebook in JupyterLab."""
+"""Show a verdict as a card in a notebook in JupyterLab."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hood.judge.report import PartWords, VerdictReport
 from hood.palette import colour
 from hood.verdict import FULL, Status, Verdict
 
-# JupyterLab's own variables where they exist, so that the card follows the light and dark theme.
+# With JupyterLab's variables, the card follows the light and dark theme.
 CARD = (
     "border-left:4px solid {edge};padding:4px 0 6px 14px;margin:8px 0;max-width:760px;"
     "line-height:1.5;font-size:var(--jp-content-font-size1,14px);"
@@ -32,14 +32,13 @@ COLOURS = {Status.RIGHT: "right", Status.WRONG: "wrong"}  # names in the palette
 
 
 class VerdictCard(VerdictReport):
-    """A verdict as a card in HTML; as plain text and as JSON it is a :class:`VerdictReport`.
+    """A verdict as a card in HTML; for plain text and JSON, see :class:`VerdictReport`.
 
-    The first part that is wrong is told in full, and each other one in a line that unfolds.
+    The card shows the first wrong part in full. Each other wrong part has one line, which unfolds.
 
     Attributes:
-        link: returns the address of a section of the lesson, by its heading; empty if none leads
-            there.
-        warned: what the code warned of while it was checked.
+        link: a function that returns the address for a section's heading, or an empty text.
+        warned: the warnings that the code caused during the check.
     """
 
     def __init__(
@@ -53,20 +52,20 @@ class VerdictCard(VerdictReport):
         self.link, self.warned = link, list(warned)
 
     def __str__(self) -> str:
-        return "\n".join([super().__str__(), *(f"  warned of: {one}" for one in self.warned)])
+        return "\n".join([super().__str__(), *(f"  warning: {one}" for one in self.warned)])
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
         return {**super()._repr_mimebundle_(**kwargs), "text/html": self.as_html()}
 
     def show(self) -> None:
-        """Display the card, and note beside it in the notebook which cells it is of."""
+        """Display the card. The output's metadata names the cells that the verdict judges."""
         if get_ipython() is None:
             print(self)
         else:
             display(self, metadata=history.stamp())
 
     def as_html(self) -> str:
-        """Return the card. Every text in it is escaped, because some are the learner's own."""
+        """Return the card. All texts in it are escaped, because the learner wrote some of them."""
         verdict, full = self.verdict, self.verdict.status in FULL
         attempted = verdict.status is not Status.NOT_ATTEMPTED
         inner = [f"<div><b>{self.total()}</b>{self._bar()}</div>"]
@@ -74,7 +73,7 @@ class VerdictCard(VerdictReport):
             inner += map(self._part, self.parts())
         else:
             inner.append("<div>Not attempted yet.</div>")
-        if not full:
+        if not full and verdict.section:
             inner.append(self._to_read(verdict.section))
         if self.warned:
             lines = "\n".join(map(html.escape, self.warned))
@@ -85,7 +84,7 @@ class VerdictCard(VerdictReport):
         return f'<div style="{CARD.format(edge=edge)}">{"".join(inner)}</div>'
 
     def _bar(self) -> str:
-        """One piece for each part, as long as the part's points, in the part's colour."""
+        """Return a bar with a piece for each part. Colours show the status, widths the points."""
         pieces = "".join(
             f'<span style="flex:{part.points:g};background:{_colour(part.status)};'
             'height:8px;border-radius:2px;margin-right:2px"></span>'
@@ -124,6 +123,6 @@ def _colour(status: Status) -> str:
 
 
 def _folded(summary: str, inner: str) -> str:
-    """Return what a click unfolds; the summary is HTML, too."""
+    """Return HTML with a summary, and a text that unfolds when the summary is clicked."""
     style = "cursor:pointer;white-space:nowrap;overflow:hidden;text-overflow:ellipsis"
     return f'<details><summary style="{style}">{summary}</summary>{inner}</details>'

@@ -1,8 +1,9 @@
-"""What this kernel has run, cell by cell, as it was written.
+"""Remember the texts of the cells that this kernel has run.
 
-IPython's own ``In`` has what magics become, and learners may change it. A lab's first cell imports
-this module. A cell that was run again counts once, as it was run last, because a notebook is judged
-and not how it came about.
+IPython's own ``In`` is not enough, because it has magics in their translated form, and because
+learners may change ``In``. A lab's first cell imports this module. A cell that was run several
+times counts once, with its last text: a verdict is about the notebook, not about the notebook's
+history.
 """
 
 from __future__ import annotations
@@ -21,43 +22,44 @@ class Ran:
     """A cell that was run, or runs now."""
 
     source: str
-    finished: bool = True  # whether it ran to its end, or still runs
-    bound: frozenset[str] = frozenset()  # names that had another value after it than before
-    count: int = 0  # the number that stands in brackets beside it; 0 if unknown
+    finished: bool = True  # True if the cell ran to its end, or still runs
+    bound: frozenset[str] = frozenset()  # names with another value after the cell than before it
+    count: int = 0  # the number in brackets beside the cell; 0 if unknown
     at: float = 0.0  # when it began, in seconds since 1970; 0 if unknown
 
 
-_cells: dict[str, Ran] = {}  # by id, in the order in which they were run last
-_ids: dict[str, int] = {}  # of the values of all names, after the last cell
+_cells: dict[str, Ran] = {}  # by the cell's id, in the order of the last runs
+_ids: dict[str, int] = {}  # by variable name, the `id()` of the value after the last cell
 
 
 def cells() -> dict[str, Ran]:
-    """Return what was run, by the cells' ids, in the order in which each was run last."""
+    """Return the cells by their ids, in the order of their last runs."""
     return dict(_cells)
 
 
 def running() -> str:
-    """Return the text of the cell that runs, or ran last; empty if none is known."""
+    """Return the text of the running cell, or of the cell that ran last; empty if unknown."""
     return next(reversed(_cells.values())).source if _cells else ""
 
 
 def stamp() -> dict[str, Any]:
-    """Return what a verdict that is given now is of: metadata for its output in the notebook.
+    """Return metadata for the output of a new verdict: the cells that the verdict judges.
 
-    A cell that ended in an error is not among them: what it defined is an older text's.
+    A cell that ended in an error is left out, because an earlier version of the cell may have
+    defined the names.
     """
     return metadata.stamp(cell.source for cell in _cells.values() if cell.finished)
 
 
 def begin(info: Any) -> None:
-    """Keep the text of a cell; IPython calls this before each cell."""
+    """Save the text of a cell; IPython calls this before each cell."""
     cell = info.cell_id or f"without-id-{len(_cells)}"
     _cells.pop(cell, None)
     _cells[cell] = Ran(info.raw_cell, at=time.time())
 
 
 def end(result: Any) -> None:
-    """Keep what a cell bound; IPython calls this after each cell."""
+    """Save the names that a cell bound; IPython calls this after each cell."""
     if result is None or not _cells:
         return
     ids = _ids_in(get_ipython())
@@ -74,7 +76,7 @@ def _ids_in(shell: Any) -> dict[str, int]:
 
 
 def install(shell: Any) -> None:
-    """Keep the cells that a kernel's shell runs, from now on."""
+    """From now on, save the cells that a kernel's shell runs."""
     _ids.update(_ids_in(shell))
     for number, text in enumerate(getattr(shell.history_manager, "input_hist_raw", ())):
         if isinstance(text, str) and text:

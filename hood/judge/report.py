@@ -1,11 +1,12 @@
-"""Show a verdict to a learner: which parts are right, why others are not, and what to read.
+"""Show a verdict to a learner: which parts are right, why other parts are wrong, and what to read.
 
-The text contains neither hidden inputs nor their right answers.
+The text contains no hidden inputs and no right answers to them.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import re
 import textwrap
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -17,22 +18,24 @@ from hood.verdict import FULL, VERDICT_MIME, Status, Verdict, in_points
 
 INDENT = " " * 11
 ABOVE = "as above"
-BRIEF = 70  # characters of a mistake in a line
-WORDS = {Status.WRONG: "not yet"}  # where a status has another word than its own
+REMARK = re.compile(r" \([^()]*\)\.?$")
+BRIEF = 70  # characters of a mistake's description, for one line
+WORDS = {Status.WRONG: "not yet"}  # words for statuses that are shown under another name
 
 
 class PartWords(NamedTuple):
-    """What is said of a part, wherever it is shown.
+    """The texts about a part.
 
     Attributes:
-        word: for its status.
-        share: of its points.
-        reasons: sentences; one that was given above is ``as above``.
+        word: the word for the part's status.
+        share: the points that the part earned, such as ``1 of 2``.
+        reasons: sentences; a repeated sentence is replaced by ``as above``.
         hint: a last sentence, which may be folded away, or empty.
         example: lines to paste, or empty.
-        brief: the mistake in a few words, for a line.
-        later: whether a part above is wrong, too, so that this one's reasons may be folded away.
-        reads: heading of what to read, where it is another section than :attr:`Verdict.section`.
+        brief: the mistake in a few words, for one line.
+        later: whether another wrong part comes before this part. Then this part's reasons may be
+        folded away.
+        reads: the heading of the section to read, if it differs from :attr:`Verdict.section`.
     """
 
     name: str
@@ -50,7 +53,7 @@ class PartWords(NamedTuple):
 class VerdictReport:
     """A verdict in words and, for programs, as JSON.
 
-    ``lesson`` is the number of the lesson that ``verdict.reads`` is a section of.
+    ``lesson`` is the number of the lesson with the section ``verdict.reads``.
     """
 
     def __init__(self, verdict: Verdict, lesson: str):
@@ -75,14 +78,14 @@ class VerdictReport:
         return "\n".join(lines)
 
     def total(self) -> str:
-        """Return the points: those withheld are not among the points that could be earned."""
+        """Return the points. Withheld points are not part of the maximum."""
         most = self.verdict.most
         withheld = self.verdict.points - most
         more = f", {withheld:g} more withheld" if withheld else ""
         return f"{self.verdict.earned:g} of {in_points(most)}{more}"
 
     def parts(self) -> Iterator[PartWords]:
-        """Yield what is said of each part; nothing of an exercise that nobody attempted."""
+        """Yield the texts about each part, if the exercise was attempted."""
         said: set[str] = set()
         wrong, section = False, self.verdict.section
         for part in self.verdict.parts if self.verdict.status is not Status.NOT_ATTEMPTED else ():
@@ -91,12 +94,12 @@ class VerdictReport:
             clause = " ".join(one.said.split()).rstrip(".") if one and not one.call else ""
             words = f"For example, {clause}{'' if clause.endswith('…') else '.'}" if clause else ""
             why = f"“{known}”: {self.verdict.explanations[known]}" if known else part.said
-            if words and not known:  # they say it all, of the one case that is shown
+            if words and not known:  # the example says what is wrong
                 why = ""
             brief = f"“{known}”" if known else _end_of(part.said)
             why, hint = (ABOVE if one in said else one for one in (why, part.hint))
             hint = "" if why == hint == ABOVE else hint
-            against = f"held against {part.against}" if part.against else ""
+            against = f"compared with {part.against}" if part.against else ""
             yield PartWords(
                 part.name,
                 part.status,
@@ -124,7 +127,12 @@ class VerdictReport:
 
 
 def _end_of(said: str) -> str:
-    """Return the last clauses of a sentence that fit into a line: the first ones say of what."""
+    """Return the last clauses of a sentence, as many as fit into a line.
+
+    The first clauses only name the place. A remark in brackets at the end is left out.
+    """
+    if len(said) > BRIEF:
+        said = REMARK.sub("", said)
     clauses = said.split(": ")
     while len(": ".join(clauses)) > BRIEF and len(clauses) > 1:
         clauses = clauses[1:]

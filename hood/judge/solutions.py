@@ -1,8 +1,8 @@
-"""Worked solutions, for somebody who studies alone: what a notebook shows behind a fold.
+"""Make worked solutions for somebody who studies alone. A notebook shows the solutions folded.
 
-The code is the lab's own, and that of the check's alternates. The words are those of the phase's
-``solutions.md``: a section for each exercise, and in it one for each alternate that is shown. A
-question in words has a section with a model answer, and its rubric is the lab's.
+The code comes from the lab and from the check's alternates. The explanations come from the phase's
+``solutions.md``. This file has a section for each exercise, with a subsection for each alternate
+that is shown. A question in words has a section with a model answer; its rubric comes from the lab.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ FILE = "solutions.md"
 MARK = re.compile(rf"^ *({BEGIN_SOLUTION}|{END_SOLUTION}) *\n?", re.MULTILINE)
 CELL = re.compile(r"^# %% *", re.MULTILINE)
 COMMENT = re.compile(r"^# ?", re.MULTILINE)
-LINK = re.compile(r"\[([^\]]+)\]\(\.\.[^)]*\)")  # to a lesson, from the lab's folder
+LINK = re.compile(r"\[([^\]]+)\]\(\.\.[^)]*\)")  # a link from the lab's folder to a lesson
 
 
 @dataclass(frozen=True)
 class Words:
-    """Why the lab's solution of an exercise is as it is, and the alternates by name; Markdown."""
+    """The explanation of an exercise's solution, as Markdown."""
 
     why: str
-    others: dict[str, str] = field(default_factory=dict)
+    others: dict[str, str] = field(default_factory=dict)  # the explanations of alternates, by name
 
 
 def read_words(file: Path) -> dict[str, Words]:
-    """Return the sections of a file of solutions by exercise; none if there is no such file."""
+    """Return each exercise's section in a file of solutions; empty if the file is missing."""
     if not file.exists():
         return {}
     sections = {}
@@ -46,9 +46,9 @@ def read_words(file: Path) -> dict[str, Words]:
 
 
 def solution_of(name: str, root: Path = ROOT) -> str:
-    """Return what is shown of an exercise's solution, or of that of a question in words, folded.
+    """Return the worked solution of an exercise, or the model answer to a question in words.
 
-    Raises LookupError if there is no such exercise or question, or no solution of it.
+    Raises LookupError if there is no such exercise or question, or it has no solution.
     """
     if phase := question_in_words(name, root):
         return model_answer(phase, name)
@@ -56,14 +56,14 @@ def solution_of(name: str, root: Path = ROOT) -> str:
 
 
 def question_in_words(name: str, root: Path = ROOT) -> PhasePaths | None:
-    """Return the phase whose lab has a question in words of this name; None if none has."""
+    """Return the phase whose lab has a question in words with this name; None if no lab has it."""
     return next((phase for phase in phases(root) if name in _rubrics(phase, name)), None)
 
 
 def model_answer(phase: PhasePaths, name: str) -> str:
-    """Return a model answer to a question in words, and its rubric, folded, as Markdown.
+    """Return, as folded Markdown, a model answer to a question in words, and the question's rubric.
 
-    Raises LookupError if the phase has no model answer to it.
+    Raises LookupError if the phase has no model answer.
     """
     words, rubric = read_words(phase.folder / FILE).get(name), _rubrics(phase, name).get(name)
     if words is None or rubric is None:
@@ -81,7 +81,7 @@ def model_answer(phase: PhasePaths, name: str) -> str:
 
 
 def _rubrics(phase: PhasePaths, name: str) -> dict[str, Rubric]:
-    """Return the rubrics of a lab's questions in words, if one has this name, by their names."""
+    """Return the rubrics of a lab's questions in words; empty if no question is called ``name``."""
     text = phase.lab.read_text(encoding="utf-8") if phase.lab.exists() else ""
     if f'task="{name}"' not in text:
         return {}
@@ -90,13 +90,13 @@ def _rubrics(phase: PhasePaths, name: str) -> dict[str, Rubric]:
 
 
 def sources(lab: str, role: str) -> dict[str, str]:
-    """Return the sources of those cells of a lab's text that have a role, by their exercises.
+    """Return, for each exercise of a lab, the source of its cell with the given role.
 
-    Jupytext reads all of a text (:mod:`hood.authoring.notebooks.text`), and to import it costs more
-    than all the rest of a verdict: it brings a Jupyter server.
+    Jupytext could read the text (:mod:`hood.authoring.notebooks.text`), but importing it loads a
+    Jupyter server, which takes longer than making a verdict.
 
     Args:
-        lab: the text, in the percent format; words are commented out with "# ".
+        lab: the text, in the percent format; Markdown is commented out with "# ".
         role: "solution", "task" or another key of a cell's header.
     """
     cells = {}
@@ -111,7 +111,7 @@ def sources(lab: str, role: str) -> dict[str, str]:
 def worked(phase: PhasePaths, check: Check) -> str:
     """Return the worked solution of an exercise, folded, as Markdown for JupyterLab.
 
-    Raises LookupError if the phase has no worked solution of it.
+    Raises LookupError if the phase has no worked solution.
     """
     words = read_words(phase.folder / FILE).get(check.name)
     code = sources(phase.lab.read_text(encoding="utf-8"), "solution").get(check.name)

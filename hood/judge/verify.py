@@ -1,7 +1,7 @@
 """``verify``: the function that the hidden line of a graded cell calls.
 
-It runs the check of that name, shows a short report, and returns the points earned as a float,
-which nbgrader reads as partial credit.
+The function runs the check that the call names, shows a short report, and returns the earned
+points. nbgrader reads this float as partial credit.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ if TYPE_CHECKING:
 
 SEED_VARIABLE = "OPEN_THE_HOOD_SEED"
 NO_EXAMPLES_VARIABLE = "OPEN_THE_HOOD_NO_EXAMPLES"
-EXAMPLE_SECONDS = 4  # time for the examples of one exercise; its points are known before
+EXAMPLE_SECONDS = 4  # seconds to find failing examples for one exercise, after its points are known
 
 
 def verify(name: str, thing: Any = None, /, **things: Any) -> float:
     """Judge the learner's work with the check ``name``, show the report, return the points.
 
     The cases are drawn from the seed in ``OPEN_THE_HOOD_SEED``, or from a fresh seed. The check
-    runs in the learner's process, where the learner's code can manipulate it, so this function is
-    for one's own notebooks; :mod:`hood.grader.execution.execute` judges those of others. ``thing``
-    is the function, class or value, for an exercise that asks for one; ``things`` are the functions
-    by name, for an exercise that asks for several. Raises LookupError when there is no such check.
-    Errors of the learner's code are not raised.
+    runs in the learner's process, where the learner's code can manipulate it. So this function is
+    for a person's own notebooks; :mod:`hood.grader.execution.execute` judges other people's
+    notebooks. ``thing`` is the function, class or value that the exercise requires. If the exercise
+    requires several functions, ``things`` has each function under its name. Raises LookupError when
+    there is no such check. Errors of the learner's code are not raised.
     """
-    # Imported here, because a kernel that is judged by another process needs none of these modules.
+    # Import here: if another process judges a kernel, the kernel does not need these modules.
     from hood.judge.catalogue import find_check
     from hood.judge.report import VerdictReport
 
@@ -44,9 +44,9 @@ def verify(name: str, thing: Any = None, /, **things: Any) -> float:
 
 
 def judged(check: Check, thing: Any) -> Verdict:
-    """Judge a function, class or value, or a dict of functions, here, with failing examples.
+    """Judge a function, class, value or dict of functions in this process, with examples.
 
-    Raises KeyboardInterrupt when somebody stopped it before all points were known.
+    Raises KeyboardInterrupt when somebody stopped the check before all points were known.
     """
     from hood.judge.examples.example import exemplify, fresh_seed
     from hood.judge.source.learner_source import ANY_LINE, LearnerSource
@@ -69,12 +69,12 @@ def judged(check: Check, thing: Any) -> Verdict:
 
 
 class Points(float):
-    """Points as nbgrader reads them. A page shows nothing of them, because the report does."""
+    """Points in the form that nbgrader reads. On a page, only the report shows the points."""
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
         return shown_points(self)
 
 
 def shown_points(earned: float) -> dict[str, str]:
-    """Return the MIME data of the points: the number as plain text for nbgrader, and empty HTML."""
+    """Return the points as MIME data: the number as plain text for nbgrader, and empty HTML."""
     return {"text/plain": repr(float(earned)), "text/html": ""}

@@ -1,4 +1,7 @@
-"""Call the learner's code in a notebook that somebody looks at: with a limit, and with Stop."""
+"""Call the learner's code in the learner's own notebook.
+
+A time limit or JupyterLab's Stop button can end a call.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +13,13 @@ from typing import Any
 
 from hood.judge.connection.rpc_client import InProcess, OutOfTime
 
-# Time for one call of the learner's code, of this process and by the clock. The longest call of a
-# reference takes three seconds, most of it for imports.
+# Limits for one call of the learner's code: CPU time and real time. The longest call of a reference
+# takes three seconds, mostly for imports.
 CALL_SECONDS, CALL_WAITS = 15, 60
 
 
 class WatchedConnection(InProcess):
-    """A connection for a notebook that somebody looks at: a call has a limit, and Stop stops it."""
+    """A connection for a person's own notebook; the Stop button or a time limit ends a call."""
 
     def ask(self, request: dict[str, Any]) -> dict[str, Any]:
         """See :class:`hood.judge.connection.rpc_client.Connection`.
@@ -33,15 +36,14 @@ class WatchedConnection(InProcess):
 
 
 class Alarm:
-    """A context whose code gets a KeyboardInterrupt when its time is up.
+    """A context that raises KeyboardInterrupt in the code inside it when the time is up.
 
-    Signals reach only the main thread; in any other thread there is no limit. ``seconds`` are time
-    of this process, which has none while other programs have the processor. ``waits`` are time by
-    the clock.
+    Signals reach only the main thread; other threads have no limit. ``seconds`` is CPU time, which
+    does not pass while other programs use the processor. ``waits`` is real time.
     """
 
     def __init__(self, seconds: float, waits: float):
-        self.rang = ""  # the limit at which time was up, in words
+        self.rang = ""  # the exceeded limit in words
         self._seconds, self._waits = seconds, waits
 
     def __enter__(self) -> None:

@@ -1,7 +1,7 @@
-"""Show of a deep recursion's traceback the frames that matter, so that its cell ends at once.
+"""Show only the first and last frames of a deep recursion's traceback, so that the cell ends soon.
 
-IPython looks for the source of each frame among all modules. A recursion has a thousand frames and
-would take up to a minute, for a text that nobody reads.
+IPython searches all modules for the source of each frame. The traceback of a recursion has a
+thousand frames. To show all of them would take up to a minute, and nobody reads them.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from types import TracebackType
 from typing import Any
 
 FIRST, LAST = 8, 8  # frames of an error that are shown
-ERRORS = 4  # errors that are shown where each was raised while another was handled
+ERRORS = 4  # shown errors of a chain, in which each error was raised while another was handled
 
 
 def shortened(trace: TracebackType | None) -> tuple[TracebackType | None, int]:
-    """Return a traceback with its first and last frames, and how many it has left out.
+    """Return a traceback with the first and last frames, and the number of frames left out.
 
-    The traceback that is given stays as it is, for ``%debug``.
+    ``trace`` itself does not change: ``%debug`` needs it.
     """
     every = []
     while trace is not None:
@@ -31,9 +31,9 @@ def shortened(trace: TracebackType | None) -> tuple[TracebackType | None, int]:
 
 
 class Bounded:
-    """The two methods with which IPython formats the traceback of a cell, bounded.
+    """Replacements for two methods of IPython that format a cell's traceback.
 
-    ``formatter`` is a shell's ``InteractiveTB``, whose methods they call.
+    ``formatter`` is a shell's ``InteractiveTB``; the replacements call its own methods.
     """
 
     def __init__(self, formatter: Any) -> None:
@@ -45,7 +45,7 @@ class Bounded:
     def structured_traceback(
         self, kind: Any, error: Any = None, trace: Any = None, *given: Any, **named: Any
     ) -> list[str]:
-        """Return the lines of a traceback; the second one says what is left out, if anything."""
+        """Return the lines of a traceback. If frames are left out, the second line says so."""
         if trace is None:
             kind, error, trace = sys.exc_info()
         self._errors = self._left_out = 0
@@ -56,7 +56,7 @@ class Bounded:
         return lines
 
     def get_parts_of_chained_exception(self, error: Any) -> tuple[Any, Any, Any] | None:
-        """Return the error that was handled when one was raised; None if it is not shown."""
+        """Return the error that was being handled when ``error`` was raised; None to show none."""
         if (parts := self._before(error)) is None:
             return None
         self._errors += 1
@@ -78,7 +78,7 @@ class Bounded:
 
 
 def install() -> None:
-    """Bound the tracebacks of the notebook that runs, if there is one; twice is as once."""
+    """Shorten the tracebacks of this notebook's kernel. A second call does nothing."""
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
     formatter = getattr(shell, "InteractiveTB", None)
     if formatter is None or "structured_traceback" in vars(formatter):

@@ -1,7 +1,8 @@
-"""Bring what is new in a notebook of the course into a learner's copy of it.
+"""Bring changes of the course's notebook into a learner's copy.
 
-What the course has given to a copy so far is kept beside the copies, in :class:`Given`: an editor
-rewrites a notebook's metadata, and then nothing in the copy says which text is the learner's.
+A record beside the copies, :class:`Given`, has everything that the course has given to a copy so
+far. A copy's own metadata can't say which texts the learner wrote, because editors rewrite
+metadata.
 """
 
 from __future__ import annotations
@@ -30,22 +31,22 @@ from hood.learner.cell_matching import (
     written,
 )
 
-MOST_VERSIONS = 20  # of a cell's text that are kept
-MOST_NAMED = 12  # cells that one sentence names
+MOST_VERSIONS = 20  # how many versions of a cell's text are kept
+MOST_NAMED = 12  # how many cells a sentence names
 
 
 @dataclass
 class Given:
     """The texts and outputs that the course has given to a copy."""
 
-    texts: dict[str, list[str]] = field(default_factory=dict)  # by name_of the cell, newest last
+    texts: dict[str, list[str]] = field(default_factory=dict)  # by `name_of`, newest last
     outputs: set[str] = field(default_factory=set)  # hashes
-    # Copies that were made before texts were kept have hashes of them in their metadata.
+    # The cell's name by the hash of its text: older copies have such hashes in their metadata.
     names: dict[str, str] = field(default_factory=dict)
 
     @classmethod
     def read(cls, data: bytes) -> Given:
-        """Return what :meth:`content` wrote; nothing if the file is damaged."""
+        """Read the record that :meth:`content` wrote; an empty record if the file is damaged."""
         try:
             kept = json.loads(data)
             texts = {str(name): list(map(str, one)) for name, one in kept["texts"].items()}
@@ -54,7 +55,7 @@ class Given:
             return cls()
 
     def add_hashes(self, in_copy: Any) -> None:
-        """Remember what stands in the metadata of a copy that was made before texts were kept."""
+        """Add the hashes in the metadata of an older copy."""
         cells = in_copy.get("cells") if isinstance(in_copy, dict) else None
         for name, hashes in cells.items() if isinstance(cells, dict) else ():
             if isinstance(hashes, list) and len(hashes) == 2:
@@ -62,12 +63,12 @@ class Given:
                 self.outputs.add(str(hashes[1]))
 
     def content(self) -> bytes:
-        """Return it as the content of a file."""
+        """Return the record as the content of a file."""
         shown = {"texts": self.texts, "outputs": sorted(self.outputs)}
         return json.dumps(shown, ensure_ascii=False, indent=1).encode() + b"\n"
 
     def add(self, cell: NotebookNode, outputs: bool) -> None:
-        """Remember a cell that the course gives, as the newest of its name."""
+        """Record a cell that the course gives, as the newest version of the cell with this name."""
         versions, text = self.texts.setdefault(name_of(cell), []), written(cell)
         if text in versions:
             versions.remove(text)
@@ -77,7 +78,7 @@ class Given:
         self.__dict__.pop("_by_text", None)
 
     def named(self, cell: NotebookNode) -> set[str]:
-        """Return the names under which the course gave a cell's text; none if it did not."""
+        """Return the names of the course's cells that had this cell's text, if there are any."""
         names = self._by_text.get(text_of(cell), set())
         old = self.names.get(_hash(f"{cell.cell_type} {cell.source}".encode()))
         return names | {old} if old else names
@@ -100,32 +101,35 @@ class Given:
 
 @dataclass
 class Changes:
-    """What a learner is told of a copy: cells by what was done with them."""
+    """A report to the learner on changes in a copy.
+
+    The report groups the cells by what was done with them.
+    """
 
     new: list[str] = field(default_factory=list)
     back: list[str] = field(default_factory=list)
     gone: list[str] = field(default_factory=list)
-    marks: int = 0  # that were put back
-    each: list[str] = field(default_factory=list)  # sentences on one cell
-    at_all: list[str] = field(default_factory=list)  # sentences on the copy
+    marks: int = 0  # cells that got nbgrader's marks back
+    each: list[str] = field(default_factory=list)  # sentences about one cell
+    at_all: list[str] = field(default_factory=list)  # sentences about the copy
 
     def sentences(self) -> list[str]:
-        """Return it as lines; none if there is nothing to tell."""
+        """Return the report as lines; empty if nothing changed."""
         lists = (
             ("New or changed in the original, and now in your copy", self.new),
             ("Missing in your copy, and now back", self.back),
             (
-                "No longer in the original, and gone from your copy, as you had not changed it",
+                "Removed from your copy, because it was unchanged and is no longer in the original",
                 self.gone,
             ),
         )
         grouped = [f"{what}: {some(names)}." for what, names in lists if names]
-        back = f"An editor had removed nbgrader's marks of {self.marks} cells, and they are back."
+        back = f"An editor had removed nbgrader's marks from {self.marks} cells. They are back."
         return [*self.at_all, *([back] if self.marks else []), *grouped, *self.each]
 
 
 def some(names: Sequence[str]) -> str:
-    """Return the first names, and how many more there are."""
+    """Return the first names, and the number of further names."""
     names = list(dict.fromkeys(names))
     more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
     return ", ".join(names[:MOST_NAMED]) + more
@@ -134,7 +138,7 @@ def some(names: Sequence[str]) -> str:
 def bring_in(
     given: Given, new: Sequence[NotebookNode], mine: Sequence[NotebookNode]
 ) -> tuple[list[NotebookNode], Changes]:
-    """Return the cells of an original with what a learner wrote into a copy of it, `mine`."""
+    """Return the cells of an original with the learner's text from the copy `mine`."""
     now = {name_of(cell): cell for cell in new}
     matched = match(mine, now, given.texts)
     own = {name: cell for name, cell in zip(matched, mine, strict=True) if name}
@@ -157,14 +161,14 @@ def bring_in(
         before = cell
     if not given:
         changes.at_all.append(
-            "It is not known from which version of the original this copy was made, so all that "
-            "differs was taken for yours: an exercise may still start from an older text."
+            "It is unknown from which version of the original this copy was made. So every "
+            "difference counts as your change, and an exercise may still start from an old text."
         )
     places = [list(now).index(name) for name in matched if name]
     if places != sorted(places):
         changes.at_all.append(
-            "The cells stand in the original's order again; a cell of your own is still behind the "
-            "cell that it followed."
+            "The cells are in the original's order again. Each cell that you added still follows "
+            "the same cell."
         )
     _give_ids(cells)
     return cells, changes
@@ -173,33 +177,33 @@ def bring_in(
 def _brought(
     kept: NotebookNode, cell: NotebookNode, answer: bool, given: Given, changes: Changes
 ) -> tuple[NotebookNode, list[NotebookNode]]:
-    """Return the cell that a copy gets for one of the original, and a cell with lines that go on.
+    """Return the copy's new cell, and a cell for the learner's lines that the new cell lacks.
 
     Args:
         kept: the copy's cell.
-        cell: the original's.
-        answer: whether it is for the learner to write in.
+        cell: the original's cell.
+        answer: whether the cell is for the learner's answer.
     """
     mine = _kept(kept, cell)
     if text_of(kept) == text_of(cell):
-        if hash_of_outputs(kept) not in given.outputs:  # the learner ran it
+        if hash_of_outputs(kept) not in given.outputs:  # the learner ran the cell
             return NotebookNode(mine | {"source": cell.source}), []
         if hash_of_outputs(kept) != hash_of_outputs(cell):
             changes.new.append(label(cell))
         return cell, []
-    if given.named(kept):  # nobody has touched it
+    if given.named(kept):  # the learner has not changed the cell
         changes.new.append(label(cell))
         return cell, []
     is_new = not given.named(cell)
     if answer:
         if is_new and given:
             changes.each.append(
-                f"{label(cell)}: your answer stays. The text that it starts from has changed: the "
-                "original shows the new one."
+                f"{label(cell)}: your answer stays. The exercise's starting text has changed: "
+                "see the original."
             )
         retyped = kept.cell_type != cell.cell_type
         return (NotebookNode(cell | {"source": kept.source}) if retyped else mine), []
-    if not is_new:  # only the learner has changed it
+    if not is_new:  # only the learner has changed the cell
         return mine, []
     changes.new.append(label(cell))
     versions = given.texts.get(name_of(cell), ())
@@ -212,10 +216,10 @@ def _brought(
         below.source = lines
     if kept.cell_type == "code":
         below.outputs, below.execution_count = [], None
-    why = "you and the original have both changed it" if given else "the two texts differ"
+    why = "you and the original have both changed this cell" if given else "the two texts differ"
     changes.each.append(
-        f"{label(cell)}: {why}. The original's text is in, and what only yours had stands in a "
-        "cell below it."
+        f"{label(cell)}: {why}. The cell now has the original's text. A new cell below it has "
+        "the lines that only your text had."
     )
     return cell, [below]
 
@@ -227,7 +231,7 @@ def _own_cells(
     given: Given,
     changes: Changes,
 ) -> dict[str, list[NotebookNode]]:
-    """Return the cells that are only the learner's, by the cell of the original they follow."""
+    """Return, for each cell of the original, the learner's own cells that follow it."""
     following: dict[str, list[NotebookNode]] = {}
     after = ""
     for name, cell in zip(matched, mine, strict=True):
@@ -240,16 +244,16 @@ def _own_cells(
             continue
         claimed = settings(cell).get("grade_id")
         if any(settings(now[one]) for one in names & now.keys()):
-            continue  # an untouched copy: a stub below the answer would overwrite it
+            continue  # an untouched copy: a stub below the answer would overwrite the answer
         if claimed in now:
             changes.each.append(
-                f"{label(cell)}: it was there more than once. The first one counts; what you wrote "
-                "into another is a cell of your own now."
+                f"{label(cell)}: your copy had this cell more than once. The first of these "
+                "cells counts. Your text from another of them is now in an ordinary cell."
             )
         elif given.has(claimed):
             changes.each.append(
-                f"{label(cell)}: the original no longer has it. What you wrote is a cell of your "
-                "own now."
+                f"{label(cell)}: the original no longer has this cell. Your text is now in an "
+                "ordinary cell."
             )
         ours = claimed in now or given.has(claimed)
         following.setdefault(after, []).append(plain(cell) if ours else cell)
@@ -257,7 +261,7 @@ def _own_cells(
 
 
 def label(cell: NotebookNode) -> str:
-    """Return what a learner knows a cell by: its name in nbgrader, or its first line."""
+    """Return a cell's name for a learner: its name in nbgrader, or its first line."""
     if name := settings(cell).get("grade_id"):
         return f"`{name}`"
     first = next((line for line in cell.source.splitlines() if line.strip()), "an empty cell")
@@ -266,7 +270,7 @@ def label(cell: NotebookNode) -> str:
 
 
 def plain(cell: NotebookNode) -> NotebookNode:
-    """Return a cell as one of the learner's own: the marks are gone, and no original has its id."""
+    """Return a cell as the learner's own cell: without nbgrader's marks, and with a new id."""
     made = copy.deepcopy(cell)
     for key in ("nbgrader", "deletable", "editable"):
         made.metadata.pop(key, None)
@@ -287,7 +291,7 @@ def _is_code(lines: str) -> bool:
 
 
 def _give_ids(cells: Sequence[NotebookNode]) -> None:
-    """Give the learner's cells ids where they have none, or one that another cell has."""
+    """Give new ids to cells that have no id, or that have the id of another cell."""
     seen: set[str] = set()
     for cell in cells:
         if cell.get("id", "") in {"", *seen}:
@@ -296,7 +300,7 @@ def _give_ids(cells: Sequence[NotebookNode]) -> None:
 
 
 def hash_of_outputs(cell: NotebookNode | dict[str, Any]) -> str:
-    """Return a hash of what a cell shows."""
+    """Return a hash of a cell's outputs."""
     shown = [
         (one.get("text"), one.get("data"), one.get("ename")) for one in cell.get("outputs", [])
     ]

@@ -1,10 +1,10 @@
-"""A clock for a cell that takes more than two seconds, so that nobody waits in the dark.
+"""A clock for a cell that takes more than two seconds.
 
-It stands above all that the cell shows, and goes when the cell ends: what is saved of it is an
-output without data, which shows nothing.
+The clock is above the cell's outputs, and disappears when the cell ends. In the saved notebook, an
+empty output is in the clock's place.
 
-What imports this module has asked for the clock: `utils.views`, for lessons, and `check`, for
-labs. Where nobody waits, as in a build or while a class is graded, there is none.
+Importing this module starts the clock. `utils.views` imports it for lessons, and `check` for labs.
+A build and the grading of a class have no clock, because nobody watches them.
 """
 
 from __future__ import annotations
@@ -19,25 +19,26 @@ from typing import Any
 
 from hood.audience import can_move
 
-UNNOTICED = 2.0  # seconds that a cell may take before anybody wonders
-EVERY = 0.5  # seconds between two looks at the clock
+UNNOTICED = 2.0  # after this many seconds, a cell gets a clock
+EVERY = 0.5  # seconds between two updates of the clock
 
 
 class _Clock:
     """The clock of one cell: a line that is redrawn while the cell runs.
 
-    Outputs stand in the order in which they came. So an output without data comes before the cell's
-    first one, and becomes the line if the cell takes long. A cell that shows nothing has none.
+    Jupyter shows outputs in their order of arrival. So an output without data is displayed before
+    the cell's first output, and becomes the clock if the cell takes long.
     """
 
     def __init__(self) -> None:
         self.what = "running"
-        self._place: Any = None  # the handle of the output that is, or becomes, the line
+        self._place: Any = None  # the handle of the output that is, or will be, the line
         self._alone = True  # whether the cell has shown nothing so far
         self._lock = threading.Lock()
         self._over = threading.Event()
         self._began = time.monotonic()
-        # in the cell's own context, which tells the kernel below which cell a thread displays
+        # The thread runs in the cell's own context, so the kernel shows the thread's output below
+        # that cell.
         context = contextvars.copy_context()
         self._thread = threading.Thread(target=context.run, args=(self._show,), daemon=True)
         shell = sys.modules["IPython"].get_ipython()
@@ -46,7 +47,7 @@ class _Clock:
         self._thread.start()
 
     def stop(self, result: Any = None) -> None:
-        """End it. `result` is IPython's, of the cell that has ended."""
+        """End the clock. `result` is IPython's result of the cell that has ended."""
         self._over.set()
         self._thread.join()
         self._unwatch()
@@ -59,7 +60,7 @@ class _Clock:
             self._place.update({}, raw=True)
 
     def _noticing(self, owner: Any, name: str) -> Callable[..., Any]:
-        """Let a method, by which a cell shows something, take this clock's place before."""
+        """Patch a method that shows output, to display an empty output before the first output."""
         method = getattr(owner, name)
 
         def noticing(*args: Any, **kwargs: Any) -> Any:
@@ -102,7 +103,7 @@ def say(what: str) -> None:
 
 
 def stop(result: Any = None) -> None:
-    """End the clock of the cell that runs, if there is one; IPython calls this after each cell."""
+    """End the running cell's clock, if there is one; IPython calls this after each cell."""
     global _of_this_cell
     clock, _of_this_cell = _of_this_cell, None
     if clock is not None:
@@ -117,7 +118,7 @@ def start(*_: Any) -> None:
 
 
 def install() -> None:
-    """Give this cell and all later ones of the notebook that runs a clock, if there is one."""
+    """Give a clock to this cell and to all later cells of this kernel's notebook."""
     if can_move():
         events = sys.modules["IPython"].get_ipython().events
         events.register("pre_run_cell", start)
@@ -126,13 +127,13 @@ def install() -> None:
 
 
 def in_words(seconds: float) -> str:
-    """Return a time as people say it: "12 s", "3 min 5 s"."""
+    """Return a time in words: "12 s", "3 min 5 s"."""
     whole = round(seconds)
     return f"{whole} s" if whole < 60 else f"{whole // 60} min {whole % 60} s"
 
 
 def display_page(page: str) -> Any:
-    """Display a line of HTML and return the handle with which it can be replaced."""
+    """Display a line of HTML and return a handle to replace it."""
     return _display({"text/html": page, "text/plain": ""})
 
 

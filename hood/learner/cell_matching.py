@@ -1,8 +1,8 @@
 """Match the cells of a learner's copy of a notebook with the cells of the course's own notebook.
 
-Editors rewrite what identifies a cell: some drop nbgrader's metadata, some give new ids. So a cell
-is looked for by nbgrader's ``grade_id``, then by its id, by its text, by the names that an answer
-defines, by a text that is alike, and, for an answer in words, by its place.
+Editors rewrite the identity of a cell: some drop nbgrader's metadata, some give new ids. So a cell
+is matched by nbgrader's ``grade_id``, then by its id, by its text, by the names that an answer
+defines, and by a similar text. An answer in words is also matched by its place.
 """
 
 from __future__ import annotations
@@ -14,21 +14,22 @@ from functools import lru_cache
 
 from nbformat.notebooknode import NotebookNode
 
-# A name that a cell defines at the top level. A regular expression finds it in invalid code, too.
+# A name that a cell defines at the top level. A regular expression finds such names in invalid
+# code, too.
 DEFINES = re.compile(
     r"^(?:(?:async[ \t]+)?(?:def|class)[ \t]+(\w+)|(\w+)[ \t]*(?::[^=\n]+)?=(?!=))", re.MULTILINE
 )
-# A link to a lesson, as a lab's text has it, or to a page of a site. Linear: it may read what a
-# learner wrote.
+# A link to a lesson, in the form of a lab's text, or to a page of a site. The pattern takes linear
+# time, because it may read a learner's text.
 LINK = re.compile(
     r"\[(?P<text>[^\[\]]*+)\]\("
     r"(?:(?P<there>\.\./\.\./notebooks/|\.\./lesson_)|https?://[^\s()\[\]]*?/lessons/)"
     r"(?P<page>\d\d_\w+\.(?:ipynb|html)(?P<section>#[^\s()\[\]]*+)?)\)"
 )
 WORD = re.compile(r"\w+")
-ALIKE = 0.6  # of two texts' words, the share that they must have in common
-MOST_CHARACTERS = 10_000  # of a text that are compared
-MOST_CELLS = 300  # of a copy whose text is compared with others
+ALIKE = 0.6  # similar texts have at least this share of their words in common
+MOST_CHARACTERS = 10_000  # at most this many characters of a text are compared
+MOST_CELLS = 300  # at most this many cells of a copy are compared by text
 
 
 def settings(cell: NotebookNode) -> dict[str, object]:
@@ -38,17 +39,17 @@ def settings(cell: NotebookNode) -> dict[str, object]:
 
 
 def name_of(cell: NotebookNode) -> str:
-    """Return the name that nbgrader knows a cell by, or else its id."""
+    """Return a cell's name in nbgrader, or else its id."""
     return str(settings(cell).get("grade_id") or cell.get("id", ""))
 
 
 def in_words(text: str) -> str:
-    """Return a text with its links to lessons as words, by which versions of a lab are compared."""
+    """Return a text with its links to lessons as words, to compare versions of a lab."""
     return LINK.sub(lambda link: f"“{link['text']}”" if link["section"] else link["text"], text)
 
 
 def normal(text: str) -> str:
-    """Return what two texts have in common that differ in spaces and links to lessons alone."""
+    """Return a text without trailing spaces, and with its links to lessons as words."""
     return "\n".join(line.rstrip() for line in in_words(text).strip().splitlines())
 
 
@@ -58,7 +59,7 @@ def written(cell: NotebookNode) -> str:
 
 
 def text_of(cell: NotebookNode) -> str:
-    """Return a cell's type and its normal text, by which cells are the same."""
+    """Return a cell's type and its normal text, which are equal for two cells that count as one."""
     return normal(written(cell))
 
 
@@ -78,12 +79,12 @@ def match(
     now: Mapping[str, NotebookNode],
     versions: Mapping[str, Sequence[str]],
 ) -> list[str]:
-    """Return for each cell of a copy the name of the course's cell that it is; empty for no cell.
+    """Return for each cell of a copy the name of the matching cell of the course, or "".
 
     Args:
         mine: the copy's cells.
-        now: the course's cells by :func:`name_of`, in their order.
-        versions: by a cell's name, what it has been so far (:func:`written`).
+        now: the course's cells in their order; the keys are names from :func:`name_of`.
+        versions: for each cell's name, the texts that the cell has had so far (:func:`written`).
     """
     matched = [""] * len(mine)
     free = dict(now)
@@ -154,7 +155,7 @@ def _asked(cell: NotebookNode) -> set[str]:
 
 
 def _between(matched: Sequence[str], order: Sequence[str], index: int) -> range:
-    """Return the places in a copy between the course's cell before one and the next after it."""
+    """Return the positions in a copy between the match of the previous cell and the next match."""
     if index == 0 or order[index - 1] not in matched:
         return range(0)
     start = matched.index(order[index - 1]) + 1
@@ -163,9 +164,9 @@ def _between(matched: Sequence[str], order: Sequence[str], index: int) -> range:
 
 
 def likeness(one: str, other: str) -> float:
-    """Return the share of their words that two texts have in common, from 0 to 1.
+    """Return the share of words that two texts have in common, from 0 to 1.
 
-    Their order does not count: it would cost quadratic time, and a learner may have written much.
+    The order of words does not count: comparing it would take quadratic time for a long text.
     """
     ours, theirs = _words(one), _words(other)
     return 2 * (ours & theirs).total() / max(ours.total() + theirs.total(), 1)
@@ -177,7 +178,7 @@ def _words(text: str) -> Counter[str]:
 
 
 def _alike(mine: NotebookNode, cell: NotebookNode, versions: Iterable[str]) -> float:
-    """Return how like a cell is to one of the course, or to what that has been; 0 below ALIKE."""
+    """Return the likeness of a cell to a version of the course's cell; 0 if it is below ALIKE."""
     if mine.cell_type != cell.cell_type:
         return 0.0
     share = max(likeness(written(mine), version) for version in (written(cell), *versions))
@@ -185,16 +186,16 @@ def _alike(mine: NotebookNode, cell: NotebookNode, versions: Iterable[str]) -> f
 
 
 def most_alike(text: str, versions: Iterable[str]) -> str:
-    """Return the text that another is most like, the last one of several; empty without any."""
+    """Return the version most similar to a text, in a tie the last one; "" without versions."""
     newest = reversed(list(versions))  # max() takes the first of several
     return max(newest, key=lambda version: likeness(text, version), default="")
 
 
 def added(text: str, before: str) -> str:
-    """Return the lines that were put into a text; empty if there are none.
+    """Return the lines that were added to a text; empty if there are none.
 
-    Between the first and the last of them stands everything that stood there, lines of the text as
-    it was before, too: so no word is lost.
+    The result has all lines from the first added line to the last, also the unchanged lines between
+    them, so that no word is lost.
     """
     was, now = normal(before).splitlines(), normal(text).splitlines()
     lines = text.strip().splitlines()

@@ -1,9 +1,10 @@
-"""The verdict of grading, asked for where the work is: ``check("view_strides")`` in a lab.
+"""Give the verdict of grading in the lab itself: ``check("view_strides")``.
 
-Each lab imports :func:`check`, and each graded cell begins with a call of it, so that a mistake is
-named before an example below fails. Where the environment names a class's service, that judges. A
-copy of the course that has the checks, such as a clone, else judges the exercise as grading would;
-a copy without them, such as a class's bundle, says so.
+Each lab imports :func:`check`, and each graded cell begins with a call of it, so that the learner
+reads about a mistake before an example below fails. If the environment names a class's service, the
+service judges. Otherwise, if the copy of the course has the checks (a clone has them), these
+checks judge as in grading. In a copy without the checks, such as a class's bundle, a message says
+that the checks are missing.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ from hood.learner import one_line, service
 from hood.learner.contents import ROOT
 from hood.phase_paths import copy_of
 
-JUDGE = "hood.judge.verdicts.judge"  # a class's copy of the course is without it
-VERIFY = "verify("  # what the instructor's copy of a graded cell calls itself
+JUDGE = "hood.judge.verdicts.judge"  # a class's copy of the course does not have this module
+VERIFY = "verify("  # a graded cell of the instructor's copy calls this
 UNSOLVED = "This copy of the course does not have the solutions."
 ABSENT = (
     "This copy of the course does not have the checks, so there is no verdict here. When your work "
@@ -32,18 +33,18 @@ ABSENT = (
 )
 
 
-RELEASED = "**This is the lab as it is released**, which the next release overwrites. "
-YOURS = "Your copy is [{name}]({link}): open that one, and write your answers there."
+RELEASED = "**This is the released lab**, which the next release overwrites. "
+YOURS = "Your copy is [{name}]({link}): open it, and write your answers there."
 NOT_YET = (
-    "To get a copy of your own, {name}, run `python -m hood.learner.copies` in the course's "
-    "folder; what you have written here comes along."
+    "To get your own copy, {name}, run `python -m hood.learner.copies` in the course's "
+    "folder. The copy will have what you have written here."
 )
 
 
 def say_where_to_work(root: Path = ROOT) -> None:
-    """Display where the learner's copy is, in a notebook that lies in `root/release`.
+    """Display where the learner's copy is, in a notebook in `root/release`.
 
-    A lab's first cell imports this module, so this is said before anything is solved.
+    A lab's first cell imports this module, so the learner reads this before solving anything.
     """
     folder = Path.cwd()
     if get_ipython() is None or os.environ.get(NBGRADER) or folder.parent.parent != root:
@@ -58,10 +59,10 @@ def say_where_to_work(root: Path = ROOT) -> None:
 def check(name: str) -> None:
     """Judge the exercise `name` on new cases, as grading does, and show the verdict below the cell.
 
-    It tells which parts are right, names the mistake where it is known, gives a small call that
-    fails, and links the section of the lesson. Nothing is recorded or sent, but to a class's
-    service, where the environment names one. Raises LookupError if the course has no exercise of
-    this name.
+    The verdict says which parts are right, names the mistake if it is known, gives a small call
+    that fails, and links to the section of the lesson. If the environment names a class's service,
+    the cells are sent to the service. Otherwise, nothing is recorded or sent. Raises LookupError if
+    the course has no exercise of this name.
     """
     if judges := _judges(ABSENT):
         judges.show_verdict(name)
@@ -69,20 +70,21 @@ def check(name: str) -> None:
 
 
 def solution(name: str) -> None:
-    """Show a worked solution of the exercise `name` behind a fold: code, reasons, other ways.
+    """Show a worked solution of the exercise `name`, folded: code, reasons, other solutions.
 
-    :func:`check` shows it below a full verdict. Of a question in words it is a model answer and how
-    it is marked. The start page says of which exercises it was shown before they were right. In a
-    class's copy of the course, which does not have the checks, there is none.
+    :func:`check` shows it below a full verdict. For a question in words, show a model answer and
+    its rubric. The start page lists exercises with a solution that was shown before the answer was
+    right. A class's copy of the course has no solutions, because it does not have the checks.
     """
     if judges := _judges(UNSOLVED):
         judges.show_solution(name)
 
 
 def _judges(absent: str) -> Any:
-    """The module that judges here; None, and say so, where the course has no checks.
+    """Return the module that judges here; without the checks, print ``absent`` and return None.
 
-    Grading judges by itself, and Validate runs the visible examples alone: None there, too.
+    Also return None while nbgrader runs the notebook: grading makes its own verdicts, and Validate
+    runs only the visible examples.
     """
     if os.environ.get(NBGRADER) or VERIFY in history.running():
         return None
@@ -91,7 +93,7 @@ def _judges(absent: str) -> Any:
     if importlib.util.find_spec(JUDGE) is None:
         print(absent)
         return None
-    from hood.learner import local_judge  # here, because it imports what is absent there
+    from hood.learner import local_judge  # here, because it imports the checks
 
     return local_judge
 

@@ -1,7 +1,7 @@
-"""The course's contents, as its start page shows them: each phase, and where its notebooks are.
+"""The course's contents for the start page: each phase, and where the phase's notebooks are.
 
-The start page draws the path and its links from here. A phase without a notebook stays on the path
-without a link, so that the page shows what exists and what is planned.
+A phase without a notebook is listed without a link, so that the page shows what exists and what is
+planned.
 """
 
 from __future__ import annotations
@@ -25,46 +25,46 @@ from hood.phase_paths import ROOT, WORK, copy_of
 
 PHASES = course(ROOT).phases
 NOTHING: Mapping[int, str] = MappingProxyType({})
-CLASS = "class.json"  # beside them in a class's archive: what `hood bundle` says of its rules
-NOTEBOOK = "JPY_SESSION_NAME"  # in a kernel's environment, its notebook's path
+CLASS = "class.json"  # in a class's archive: the class's rules, which `hood bundle` writes
+NOTEBOOK = "JPY_SESSION_NAME"  # the environment variable with the path of a kernel's notebook
 BACKQUOTED = re.compile(r"`([^`]+)`")
 
 
 def lesson_of(phase: Phase, root: Path = ROOT) -> Path | None:
-    """Return a phase's lesson under `root`, a learner's copy first; None where there is none."""
+    """Return a phase's lesson under `root`, a learner's copy first; None if there is none."""
     return next(iter(_places(root, PurePath("notebooks", f"{phase.name}.ipynb"))), None)
 
 
 def labs_of(phase: Phase, root: Path = ROOT) -> list[Path]:
-    """Return where a learner may have solved a phase's lab under `root`: their copy comes first."""
+    """Return the files of a phase's lab under `root`: the learner's copy, then the release."""
     return _places(root, PurePath("release", phase.name, f"{phase.name}.ipynb"))
 
 
 def lab_of(phase: Phase, root: Path = ROOT) -> Path | None:
-    """Return a phase's lab under `root`, a learner's copy first; None where there is none."""
+    """Return a phase's lab under `root`, a learner's copy first; None if there is none."""
     return next(iter(labs_of(phase, root)), None)
 
 
 def own_notebook(root: Path = ROOT) -> Path | None:
-    """Return the notebook that this kernel belongs to, if it is one of the course's."""
+    """Return this kernel's notebook, if it is in the course's folder."""
     path = Path(os.environ.get(NOTEBOOK, ""))
     return path if path.suffix == ".ipynb" and root.resolve() in path.resolve().parents else None
 
 
 def _places(root: Path, notebook: PurePath) -> list[Path]:
-    """The copy that `python -m hood work` makes, and the original.
+    """Return the copy that `python -m hood work` makes, and the copy's original, if they exist.
 
-    What is built is the same whoever has copies, so then only the original counts.
+    A build must not depend on anybody's copies, so it uses only the original.
     """
     copy = None if building() else copy_of(notebook)
     return [root / place for place in (copy, notebook) if place and (root / place).is_file()]
 
 
 def class_rules(root: Path = ROOT) -> dict[str, Any] | None:
-    """Return what the class's archive says of its labs; None without a class, and in the build.
+    """Return the class's rules from its archive; None if there is no class, or in the build.
 
-    `about` is sentences on the class. `labs` has, by name, `released` and `due`, in words or empty,
-    and `rules`, sentences. Raises ValueError where the file is damaged.
+    `about` has sentences about the class. For each lab, `labs` has `released` and `due` (in words,
+    or empty) and `rules` (sentences). Raises ValueError if the file is damaged.
     """
     path = root / CLASS
     if building() or not path.exists():
@@ -80,28 +80,28 @@ def class_rules(root: Path = ROOT) -> dict[str, Any] | None:
 def show_contents(root: Path = ROOT, states: Mapping[int, str] = NOTHING) -> None:
     """Display the table of phases, with links, in the start page of `root` or its copy.
 
-    ``states``: how far the learner is, by the phase's number, in a few words.
+    ``states``: for each phase's number, a few words about the learner's progress.
     """
     page = contents_html(root, states)
     display({"text/html": page, "text/plain": contents_text(root)}, raw=True)
 
 
 def contents_html(root: Path = ROOT, states: Mapping[int, str] = NOTHING) -> str:
-    """Return the phases as a table: number, title, promise, hours, and links under `root`.
+    """Return the phases as a table: number, title, goal, hours, and links under `root`.
 
-    Links are relative to the start page, so that they work wherever the course was put. In a class
-    with rules of its own it also says when each lab is due, or comes, and below what counts.
+    Links are relative to the start page, so they work in any folder. In a class with its own rules,
+    the table also says when each lab is due or released, and a text below it says what counts.
     """
     rows = []
     rules = class_rules(root)
     for item in PHASES:
         links = " · ".join(f'<a href="{link}">{name}</a>' for name, link in _links(item, root))
-        lesson, lab = (f"{hours:g}" for hours in item.hours)
+        hours = " + ".join(f"{hours:g}" for hours in item.hours if any(item.hours))
         fields = f"{item.number:02d}", f"<b>{escape(item.title)}</b>", escape(item.promise)
         state = (escape(states.get(item.number, "")),) if states else ()
         further = f" (+{item.further:g})" if item.further else ""
         due = (escape(lab_in_class(item, rules, root)),) if rules else ()
-        fields += (f"{lesson} + {lab}{further}", *due, *state, links or "not written yet")
+        fields += (f"{hours}{further}", *due, *state, links or "not written yet")
         rows.append(f"<tr>{''.join(_cell('td', field) for field in fields)}</tr>")
     more = (*(("Lab",) if rules else ()), *(("You",) if states else ()))
     names = "", "Phase", "When you leave it you can", "Hours", *more, "Open"
@@ -112,7 +112,7 @@ def contents_html(root: Path = ROOT, states: Mapping[int, str] = NOTHING) -> str
 
 
 def contents_text(root: Path = ROOT) -> str:
-    """Return the same as lines of text, for a page that shows no HTML."""
+    """Return the table as lines of text, for a page that shows no HTML."""
     lines = []
     rules = class_rules(root)
     for item in PHASES:
@@ -123,7 +123,10 @@ def contents_text(root: Path = ROOT) -> str:
 
 
 def lab_in_class(item: Phase, rules: Mapping[str, Any], root: Path) -> str:
-    """Return when a phase's lab is due in a class, or when it comes where it is not here yet."""
+    """Return when a phase's lab is due in a class.
+
+    If the lab is not here yet, return when it is released.
+    """
     lab = rules["labs"].get(item.name)
     if lab is None:
         return "not in this class"
@@ -135,7 +138,7 @@ def lab_in_class(item: Phase, rules: Mapping[str, Any], root: Path) -> str:
 
 
 def _said(rules: Mapping[str, Any] | None) -> list[str]:
-    """Return the class's rules as paragraphs: about the class, and about each lab that has some."""
+    """Return a class's rules as paragraphs: first about the whole class, then about single labs."""
     if rules is None:
         return []
     labs = [(name, lab["rules"]) for name, lab in rules["labs"].items() if lab.get("rules")]
@@ -152,24 +155,24 @@ def _links(item: Phase, root: Path) -> list[tuple[str, str]]:
 def check_command(lab: str, root: Path = ROOT) -> str:
     """Return the shell command that checks a whole lab, from any folder and with any PATH.
 
-    It names the Python that runs here: a login shell may find another one.
+    The command names this process's Python, because a login shell may find another Python.
     """
     words = f"cd {shlex.quote(str(root))} && {shlex.quote(sys.executable)} -m hood check"
     return f"{words} {shlex.quote(lab)}"
 
 
 def show_check_command(lab: str, root: Path = ROOT) -> None:
-    """Print :func:`check_command`, or why there is none in this copy of the course."""
+    """Print :func:`check_command`, or why this copy of the course has no such command."""
     if building():
-        print("Run this cell (Shift+Enter), and the command for your machine appears here.")
+        print("Run this cell (Shift+Enter) to see the command for your machine.")
     elif not (root / "hood" / "judge" / "verdicts").exists():
-        print("This copy of the course came without the checks, so there is no such command.")
+        print("This copy of the course does not have the checks, so there is no such command.")
     else:
         print(check_command(lab, root))
 
 
 def link_from_start(path: Path, root: Path = ROOT) -> str:
-    """Return the link to a file from the start page, or from its copy if that is what runs."""
+    """Return the link to a file from the start page, or from the start page's copy if that runs."""
     mine = root / WORK
     folder = mine if Path.cwd() == mine.resolve() else root / "notebooks"
     return Path(os.path.relpath(path, folder)).as_posix()

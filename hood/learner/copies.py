@@ -1,22 +1,25 @@
 """``python -m hood work``: give the learner a copy of each lesson, each lab and the start page.
 
-Learners read and solve in these copies, which lie in ``work/`` and which git ignores. Links between
-copies lead to copies. When an original has changed, the changes are brought into its copy:
+Learners read lessons and solve labs in these copies. The copies are in ``work/``, which git
+ignores. Links between copies lead to copies. When an original has changed, the changes are brought
+into its copy:
 
-- The text of a solution cell in which the learner has written stays the learner's.
-- A cell that is the same in the new original stays as it is in the copy; its outputs are the new
-  ones, unless the learner has run it. Any other cell is the new original's; lines that the learner
-  had written into the old one stand in a cell below it.
-- The learner's own cells stay behind the cell that they followed, and so do an answer to an
-  exercise that is no longer asked and what was written into a copy of a cell.
-- An answer in a released lab comes into a copy without one, and stays there.
+- A solution cell with the learner's text keeps that text.
+- If the original of a cell is unchanged, the cell keeps the copy's text. If the learner has not run
+  the cell, it gets the new outputs. If the original has changed, the cell gets the new text; lines
+  that the learner had added go into a new cell below.
+- The learner's own cells stay behind the cell that they followed. The same is true of an answer to
+  an exercise that no longer exists, and of text in a duplicate of a cell.
+- An answer in a released lab is copied into a copy that has no answer. The released lab also keeps
+  the answer.
 
-Where a copy is missing and another notebook in ``work/`` has most of its cells, that one was
-perhaps renamed: it is named, nothing is moved, and no new copy is made.
+If a copy is missing, and another notebook in ``work/`` has most of the copy's cells, the learner
+may have renamed the copy. Then a message names that notebook. Nothing is moved, and no new copy is
+made.
 
-Which original a copy has is in its own metadata; what the course has given to it so far lies in
-``work/.originals``, since editors rewrite metadata. The copy as it was before the last change that
-a learner sees lies beside it.
+A copy's metadata says from which original it was made. Because editors rewrite metadata,
+``work/.originals`` has everything that the course has given to the copy so far. A file beside each
+copy has the copy's state before the last visible change.
 """
 
 from __future__ import annotations
@@ -46,17 +49,17 @@ from hood.notebook_file import to_bytes
 from hood.phase_paths import ROOT, WORK, copy_of
 
 UNREADABLE = (ValueError, AttributeError, TypeError, KeyError, nbformat.ValidationError)
-RECORDS = ".originals"  # in work/, the folder with what the course has given to each copy
+RECORDS = ".originals"  # in work/, the folder with a record for each copy
 HREF = re.compile(r'(?<=\]\()[^()\s]+(?=[)\s])|(?<=href=")[^"]+(?=")')
 ABSOLUTE = re.compile(r"[a-z][a-z0-9+.-]*:|/")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of ``python -m hood work``: there are none."""
+    """``python -m hood work`` has no arguments."""
 
 
 def run(args: argparse.Namespace, root: Path = ROOT) -> int:
-    """Make or refresh every copy, and print what was done; return 1 if one was left out."""
+    """Make or refresh every copy, and print what was done. Return 1 if a copy was skipped."""
     made = 0
     left = False
     for original in sorted([*root.glob("notebooks/*.ipynb"), *root.glob("release/*/*.ipynb")]):
@@ -76,7 +79,7 @@ def run(args: argparse.Namespace, root: Path = ROOT) -> int:
             left = True
             shown = original.relative_to(root)
             done = [
-                f"left as it is, for it or {shown} is not a readable notebook",
+                f"left as it is, because this copy or {shown} is not a readable notebook",
                 str(error)[:200],
             ]
         if done:
@@ -89,15 +92,16 @@ def run(args: argparse.Namespace, root: Path = ROOT) -> int:
 
 
 def previous(mine: Path) -> Path:
-    """Return the file that keeps a copy as it was before the last change."""
+    """Return the file with a copy's state before the last change."""
     return mine.with_name(f".previous-{mine.name}")
 
 
 def refresh(original: Path, mine: Path, root: Path) -> list[str]:
-    """Make a learner's copy of a notebook, or bring what has changed in the original into it.
+    """Make a learner's copy of a notebook, or bring changes of the original into it.
 
-    It returns what was done, in lines; none if a plain copy was made, or there was nothing to do.
-    Raises one of UNREADABLE if one of the two is not a readable notebook. Nothing was changed then.
+    Return lines that say what was done; none if a plain copy was made or if there was nothing to
+    do. If one of the two is not a readable notebook, raise an error in UNREADABLE and change
+    nothing.
     """
     data = original.read_bytes()
     before = mine.read_bytes() if mine.exists() else None
@@ -114,9 +118,10 @@ def refresh(original: Path, mine: Path, root: Path) -> list[str]:
         cells, changes = bring_in(given, new.cells, copied.cells)
         content, done = _content(new, cells, data), changes.sentences()
     for cell in new.cells:
-        if not _is_solution(cell) or _is_released(cell):  # any other text of these is an answer
+        if not _is_solution(cell) or _is_released(cell):  # otherwise the text is an answer
             given.add(cell, EXECUTED in new.metadata.get(KEY, {}))
-    write_whole(record, given.content())  # first: a text that it lacks is taken for a learner's
+    # First the record: a text in the copy that is not in the record counts as the learner's.
+    write_whole(record, given.content())
     if current:
         return []
     if done and before is not None:
@@ -126,19 +131,19 @@ def refresh(original: Path, mine: Path, root: Path) -> list[str]:
         return []
     shown = original.relative_to(root).as_posix()
     if not done:
-        return [f"compared with {shown}: no cell is new"]
-    kept = f"what you wrote stays ({previous(mine).name} is the copy as it was)"
+        return [f"compared with {shown}: no cell of your copy had to change"]
+    kept = f"what you wrote stays ({previous(mine).name} is the old copy)"
     return [f"brought up to date with {shown}; {kept}", *done]
 
 
 def _record(mine: Path, root: Path) -> Path:
-    """Return the file that keeps what the course has given to a copy."""
+    """Return the file with everything that the course has given to a copy."""
     place = mine.relative_to(root / WORK)
     return (root / WORK / RECORDS / place).with_suffix(".json")
 
 
 def _read_original(data: bytes, place: PurePath, copy_place: PurePath) -> NotebookNode:
-    """Return a notebook with links as its copy needs them, and cells of different names."""
+    """Return a notebook with the links of its copy, and with only one cell for each name."""
     notebook = nbformat.reads(data.decode(), as_version=4)
     names: dict[str, NotebookNode] = {}
     for cell in notebook.cells:
@@ -158,7 +163,7 @@ def _is_solution(cell: NotebookNode) -> bool:
 
 
 def _is_released(cell: NotebookNode) -> bool:
-    """Return whether a cell's text is what nbgrader released, as far as its checksum can say."""
+    """Return whether a cell has the text that nbgrader released, by its checksum if it has one."""
     said = cell.metadata.get("nbgrader", {}).get("checksum")
     return said is None or said == checksum(cell)
 
@@ -172,7 +177,7 @@ def _relink(cell: NotebookNode, link: Any) -> None:
 
 
 def _link(match: re.Match[str], place: PurePath, copy_place: PurePath) -> str:
-    """Return where a link of an original leads from its copy: to a copy, where there is one."""
+    """Return an original's link for its copy: it leads to the target's copy, if there is one."""
     path, hash_sign, section = match[0].partition("#")
     if not path or ABSOLUTE.match(path):
         return match[0]
@@ -190,7 +195,7 @@ def _content(new: NotebookNode, cells: list[NotebookNode], original: bytes) -> b
 
 
 def _made_from(data: bytes) -> str:
-    """Return the hash of the original; nbformat would take longer to read the copy."""
+    """Return the hash of a copy's original. This is faster than reading the copy with nbformat."""
     try:
         return str(json.loads(data)["metadata"][KEY][COPY]["of"])
     except (ValueError, TypeError, KeyError, IndexError):

@@ -1,8 +1,8 @@
 """``python -m hood.learner.explain EXERCISE``: one text about an exercise, to paste into a chat.
 
-It has the question, the learner's code and the last verdict, as they were saved; no answer stands
-in any of them. The hints of the question are left out, but for as many as are asked for. The same
-text lies behind a fold below each verdict that is not right (:mod:`hood.learner.what_now`).
+The text has the question, the learner's code and the last verdict from the saved notebook, but no
+solution. The text has hints only if an option asks for them. The same text is folded below each
+verdict without full points (:mod:`hood.learner.what_now`).
 """
 
 from __future__ import annotations
@@ -32,13 +32,15 @@ HINT = re.compile(r"<details>.*?</details>\s*", re.DOTALL)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("exercise", help="the name in its `check(...)`, such as view_strides")
+    parser.add_argument(
+        "exercise", help="the name in the exercise's `check(...)`, such as view_strides"
+    )
     parser.add_argument(
         "--hints",
         type=int,
         default=0,
         metavar="N",
-        help="how many of its hints the text shows, from the first (default: none)",
+        help="how many hints to show, beginning with the first (default: none)",
     )
 
 
@@ -56,9 +58,9 @@ def run(args: argparse.Namespace, root: Path = ROOT) -> int:
 
 
 def find(name: str, root: Path = ROOT) -> list[Cell]:
-    """Return the cells of a learner's lab that has an exercise; without a copy, of the release.
+    """Return the cells of the lab with an exercise, from the learner's copy or else the release.
 
-    Raises UserError when no lab that can be read has it.
+    Raises UserError when no readable lab has the exercise.
     """
     names: list[str] = []
     for phase in course(root).phases:
@@ -83,12 +85,12 @@ def explained(question: str, code: Iterable[str], verdict: str) -> str:
     if verdict:
         parts.append(f"What its check said:\n\n{fenced(verdict, 'text')}")
     else:
-        parts.append("Its check has not run on this answer, or the notebook was not saved since.")
+        parts.append("The check has not run on this answer, or the notebook was not saved later.")
     return "\n\n".join(parts)
 
 
 def without_hints(question: str, shown: int = 0) -> str:
-    """Return a question with its first `shown` hints; it says how many others there are."""
+    """Return a question with its first `shown` hints, and the number of hints that are left out."""
     hints = HINT.findall(question)
     left = len(hints[shown:])
     count = iter(range(len(hints)))
@@ -99,7 +101,7 @@ def without_hints(question: str, shown: int = 0) -> str:
 
 
 def fenced(text: str, language: str) -> str:
-    """Return a text in a fence that is longer than any row of backquotes in it."""
+    """Return a text in a fence that is longer than any run of backquotes in it."""
     fence = "```"
     while fence in text:
         fence += "`"

@@ -1,9 +1,9 @@
-"""Find what gives a course's answers and marks away to an account that should not read them.
+"""Find files with a course's answers and marks that the wrong account can read.
 
-``python -m hood doctor`` asks about all other accounts of a machine. ``python -m
-hood.learner.exposed_answers`` asks about the account that runs it: in a learner's install, or as a
-learner on a shared machine, with the course's folder behind it. So it is in learners' archives, and
-needs no other module.
+``python -m hood doctor`` tests all other accounts of a machine. ``python -m
+hood.learner.exposed_answers`` tests the account that runs it. Run the second command in a learner's
+install. On a shared machine, you can also run it as a learner, with the course's folder as
+argument. So this module is in learners' archives, and imports no other module of the engine.
 """
 
 from __future__ import annotations
@@ -26,27 +26,28 @@ def i_read(path: Path) -> bool:
 
 
 def others_read(path: Path) -> bool:
-    """Return whether the mode of a file lets any account read it, or that of a folder enter it.
+    """Return whether the mode of a file or folder lets any account read or enter it.
 
-    Who knows the names in a folder need not list it. An access list is not looked at: whom it
-    names, somebody has named.
+    An account that knows the names in a folder does not need to list the folder. Access lists don't
+    count, because somebody has chosen the accounts in them.
     """
     mode = path.stat().st_mode
     return bool(mode & (stat.S_IXOTH if stat.S_ISDIR(mode) else stat.S_IROTH))
 
 
 def first_read(place: Path, reads: Reads) -> Path | None:
-    """Return a file at or below a place that is read; None if there is none.
+    """Return a readable file at or below a place; None if there is none.
 
     Links are not followed.
 
     Args:
-        reads: what is asked of the file, and of each folder from the place to it.
+        reads: says whether a path is readable. The file, and each folder from the place to the
+            file, must be readable.
     """
     left = [place]
     while left:
         one = left.pop()
-        with suppress(OSError):  # it is not there, or hides even from whoever asks
+        with suppress(OSError):  # the path does not exist, or this account may not look at it
             if one.is_symlink() or not reads(one):
                 continue
             if not one.is_dir():
@@ -56,7 +57,7 @@ def first_read(place: Path, reads: Reads) -> Path | None:
 
 
 def entered(place: Path) -> bool:
-    """Return whether all folders above a place, which has no link in it, let others through."""
+    """Return whether others can enter all folders above a place (a path without links)."""
     with suppress(OSError):
         return all(map(others_read, place.parents))
     return False
@@ -76,10 +77,10 @@ def _places(folders: list[Path]) -> Iterator[Path]:
 
 
 def main(words: list[str]) -> int:
-    """Say which answers this account can read; return 1 if there are any.
+    """Print which answers this account can read; return 1 if there are any.
 
     Args:
-        words: folders of courses, beside the one that this module is in and Python's path.
+        words: folders of courses, in addition to this module's folder and Python's path.
     """
     here = Path(__file__).resolve().parents[2]
     places = {place.resolve() for place in _places([here, *map(Path, words)])}
@@ -89,10 +90,11 @@ def main(words: list[str]) -> int:
     if readable:
         print(
             "  what to do: give learners the archive of `python -m hood bundle` in place of the "
-            "project; on a machine that they share with the course, close its folder to them"
+            "project. If learners share a machine with the course, make the course's folder "
+            "unreadable for them"
         )
         return 1
-    print(f"answers: this account can read none in {', '.join(map(str, [here, *words]))}")
+    print(f"answers: this account cannot read any answers in {', '.join(map(str, [here, *words]))}")
     return 0
 
 

@@ -1,9 +1,10 @@
-"""What a learner did in a notebook and the notebook doesn't keep.
+"""Record what a learner did in a notebook, if the notebook itself has no record of that.
 
-It is which cells of a lesson or a lab ran, and when, which drills were answered, and which worked
-solutions were looked at. It lies in ``work/.progress``, a file for each notebook, and the course
-alone reads it, on this machine. A learner who deletes the folder begins anew. Nothing is kept while
-the course is built or graded, without a folder `work/`, or of notebooks that are not the course's.
+The record says which cells of a lesson or a lab ran and at what time. The record also says which
+drills were answered, and which worked solutions were shown. ``work/.progress`` has a file for each
+notebook. Only the course reads these files, and only on this machine. A learner who deletes the
+folder begins anew. Nothing is recorded in three cases: the course is being built or graded, there
+is no folder `work/`, or the notebook does not belong to the course.
 """
 
 from __future__ import annotations
@@ -23,35 +24,36 @@ from hood.learner.contents import ROOT, own_notebook
 from hood.phase_paths import WORK
 
 FOLDER = ".progress"
-MOST = 1_000_000  # bytes of a file that are read
-MOST_KEPT = 2000  # entries of a kind; the oldest go
-MOST_KEY = 200  # characters of a drill's question, by which it is known
+MOST = 1_000_000  # at most this many bytes of a file are read
+MOST_KEPT = 2000  # entries of a kind; older entries are deleted
+MOST_KEY = 200  # this many characters of a drill's question identify the drill
 
 
 @dataclass
 class Journal:
-    """What is known of one notebook."""
+    """The record of one notebook."""
 
-    cells: dict[str, float] = field(default_factory=dict)  # id: when it ran; the last one is last
+    cells: dict[str, float] = field(default_factory=dict)  # id: when the cell ran, in order of time
     drills: dict[str, bool] = field(default_factory=dict)  # question: whether ever answered rightly
-    right: dict[str, float] = field(default_factory=dict)  # exercise: when it first had all points
-    shown: dict[str, float] = field(default_factory=dict)  # exercise: solution shown before that
+    right: dict[str, float] = field(default_factory=dict)  # exercise: when it first got all points
+    # exercise: when its solution was shown, if the answer was not right before
+    shown: dict[str, float] = field(default_factory=dict)
 
     @property
     def last(self) -> str:
-        """The id of the cell that ran last; empty if there is none."""
+        """The id of the cell that ran last, or ""."""
         return next(reversed(self.cells), "")
 
     @property
     def at(self) -> float:
-        """When a cell ran last, in seconds since 1970; 0 if none did."""
+        """When the last cell ran, in seconds since 1970, or 0."""
         return self.cells[self.last] if self.cells else 0.0
 
 
 def read(name: str, root: Path = ROOT) -> Journal:
-    """Return what is known of a notebook, by its name without `.ipynb`.
+    """Return the record of the notebook with this name (without `.ipynb`).
 
-    Nothing is known where the file is missing or damaged.
+    If the file is missing or damaged, the record is empty.
     """
     kinds: dict[str, Any] = {}
     with suppress(OSError, ValueError), _file(name, root).open("rb") as file:
@@ -66,28 +68,28 @@ def read(name: str, root: Path = ROOT) -> Journal:
 
 
 def name_of(notebook: Path) -> str:
-    """Return the name by which a notebook is known here: its copy's, without `.ipynb`."""
+    """Return a notebook's name in the record: the name of its copy, without `.ipynb`."""
     lesson = notebook.parent.name == "notebooks"
     return f"lesson_{notebook.stem}" if lesson else notebook.stem
 
 
 def ran(cell: str) -> None:
-    """Remember that a cell of this kernel's notebook ran."""
+    """Record that a cell of this kernel's notebook ran."""
     _note("cells", cell, time.time())
 
 
 def drill(question: str, right: bool) -> None:
-    """Remember that a drill was answered, and whether it was ever answered rightly."""
+    """Record that a drill was answered, and whether any answer so far was right."""
     _note("drills", question[:MOST_KEY], right)
 
 
 def right(exercise: str) -> None:
-    """Remember that an exercise had all of its points."""
+    """Record that an exercise had all of its points."""
     _note("right", exercise, time.time())
 
 
 def shown(exercise: str) -> None:
-    """Remember that a worked solution was shown; it counts where the exercise was not right yet."""
+    """Record that a worked solution was shown, if the exercise was not right before."""
     _note("shown", exercise, time.time())
 
 
@@ -100,7 +102,7 @@ def _note(kind: str, key: str, value: float) -> None:
     known = read(name_of(path), ROOT)
     kept = getattr(known, kind)
     if kind == "cells":
-        kept.pop(key, None)  # so that it comes last
+        kept.pop(key, None)  # so that this entry becomes the last one
     elif kind == "drills":
         value = kept.get(key, False) or value
     elif key in kept or (kind == "shown" and key in known.right):
@@ -108,7 +110,7 @@ def _note(kind: str, key: str, value: float) -> None:
     kept[key] = value
     for old in list(kept)[:-MOST_KEPT]:
         del kept[old]
-    with suppress(OSError):  # a full disk or a closed folder is no reason to stop a cell
+    with suppress(OSError):  # a full disk or a write-protected folder must not stop a cell
         file = _file(name_of(path), ROOT)
         file.parent.mkdir(exist_ok=True)
         fresh = file.with_suffix(f".{os.getpid()}")
@@ -121,13 +123,13 @@ def _file(name: str, root: Path) -> Path:
 
 
 def end(result: Any) -> None:
-    """Remember the cell that has run; IPython calls this after each cell."""
+    """Record the cell that has run; IPython calls this after each cell."""
     if cell := getattr(getattr(result, "info", None), "cell_id", None):
         ran(str(cell))
 
 
 def install() -> None:
-    """Remember the cells that this kernel runs, the present one among them."""
+    """Record the cells that this kernel runs, from the current cell on."""
     shell = get_ipython()
     if shell is not None and end not in shell.events.callbacks["post_run_cell"]:
         shell.events.register("post_run_cell", end)

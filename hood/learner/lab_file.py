@@ -1,8 +1,8 @@
-"""Read a lab as it was last saved: its exercises, and what its verdicts say of the answers.
+"""Read a saved lab: its exercises, and the verdicts on the answers.
 
-Nothing is executed. An exercise is begun if its stub was replaced. It passes if the verdict below
-its graded cell grants all points to the answer that the file has; where there is no verdict, if
-every check below the answer ran after it and none ended in an error.
+Nothing is executed. An exercise is begun if its stub was replaced. An exercise passes if the
+verdict below its graded cell gives all points to the answer in the file. Without a verdict, an
+exercise passes if every check below the answer ran after the answer and raised no error.
 """
 
 from __future__ import annotations
@@ -27,34 +27,34 @@ Cell = dict[str, Any]
 
 @dataclass(frozen=True)
 class Exercise:
-    """One exercise of a lab, or one question in words, as it was saved."""
+    """One exercise of a saved lab, or one question in words."""
 
-    name: str  # of its graded cell
+    name: str  # the name of its graded cell
     begun: bool  # whether its stub was replaced
-    passing: bool  # whether all of it is right; of a question in words, whether it is answered
-    title: str = ""  # the heading above it, and
-    section: str = ""  # the id of the cell with it; empty if there is none
-    further: bool = False  # whether a class may leave it out
-    points: float = 0.0  # that it can give
-    earned: float | None = None  # of them, by a verdict on the answer in the file; None without one
-    stale: float = 0.0  # when the verdict of another answer than that in the file was given; else 0
-    words: bool = False  # whether it is a question that a person reads
+    passing: bool  # whether it has all points; for a question in words, whether it is answered
+    title: str = ""  # the heading above it
+    section: str = ""  # the id of the cell with the heading; empty if it has no id
+    further: bool = False  # whether a class may leave the exercise out
+    points: float = 0.0  # the points that it can give
+    earned: float | None = None  # the verdict's points, 0 if it is stale; None without a verdict
+    stale: float = 0.0  # the time of a verdict on an older answer; 0 if there is none
+    words: bool = False  # whether it is a question in words, which a person marks
     cells: tuple[str, ...] = field(default=(), compare=False)  # ids of its cells
-    path: Path | None = field(default=None, compare=False)  # the file that it was read from
+    path: Path | None = field(default=None, compare=False)  # its file
 
 
 @dataclass(frozen=True)
 class LabProgress:
-    """One lab as it was saved."""
+    """One saved lab."""
 
     phase: Phase
-    exercises: tuple[Exercise, ...] = ()  # with questions in words
-    trouble: str = ""  # why it could not be read; else empty
+    exercises: tuple[Exercise, ...] = ()  # also the questions in words
+    trouble: str = ""  # why the file could not be read; else empty
     saved: float = 0.0  # when it was saved, in seconds since 1970
 
     @property
     def judged(self) -> list[Exercise]:
-        """The exercises without questions in words."""
+        """The lab's exercises; questions in words are left out."""
         return [one for one in self.exercises if not one.words]
 
     @property
@@ -67,12 +67,12 @@ class LabProgress:
 
     @property
     def left(self) -> list[Exercise]:
-        """What the lab still asks for: what is not done yet, without further exercises."""
+        """The exercises that are not done yet, without *further* exercises."""
         return [one for one in self.exercises if not one.passing and not one.further]
 
     @property
     def done_share(self) -> float:
-        """The share of the lab that is done, by points, without further exercises; 0 to 1."""
+        """The share of points that are done, from 0 to 1. *Further* exercises don't count."""
         asked = [one for one in self.exercises if not one.further]
         done = sum(one.points if one.passing else one.earned or 0 for one in asked)
         return done / (sum(one.points for one in asked) or 1)
@@ -86,7 +86,7 @@ class LabProgress:
         return "; ".join([counts(self.judged, with_exercises=True), *said])
 
     def groups(self) -> Iterator[tuple[str, list[Exercise]]]:
-        """Yield what is to be said of several exercises, and the exercises."""
+        """Yield groups of exercises: a text about them, and the exercises."""
         stale = [one for one in self.judged if one.stale]
         begun = [e for e in self.judged if e.begun and not e.passing and not e.stale]
         answered = [one for one in self.exercises if one.words and one.begun]
@@ -100,11 +100,11 @@ class LabProgress:
 
 
 def counts(judged: list[Exercise], with_exercises: bool = False) -> str:
-    """Return in words how much of some exercises is done: points, or exercises without verdicts.
+    """Return in words how much is done: points, or passing exercises if there are no verdicts.
 
     Args:
-        judged: the exercises, without questions in words.
-        with_exercises: whether exercises are counted beside points, too.
+        judged: the exercises; questions in words are left out.
+        with_exercises: whether to count exercises in addition to points.
     """
     passing = f"{sum(one.passing for one in judged)} of {len(judged)} exercises"
     if all(one.earned is None for one in judged):
@@ -116,7 +116,7 @@ def counts(judged: list[Exercise], with_exercises: bool = False) -> str:
 
 @dataclass(frozen=True)
 class Group:
-    """The cells of one exercise: its question, its stubs, its checks, and the graded cell last."""
+    """The cells of one exercise: the question, the stubs, the checks, then the graded cell."""
 
     name: str
     title: str
@@ -124,7 +124,7 @@ class Group:
     question: str
     points: float
     stubs: list[Cell]
-    checks: list[Cell]  # the graded cell among them; none of a question in words
+    checks: list[Cell]  # with the graded cell; empty for a question in words
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -132,7 +132,7 @@ class Group:
 
 
 def read_lab(phase: Phase, path: Path) -> LabProgress:
-    """Read one saved lab. A file that is no notebook is reported, never raised."""
+    """Read one saved lab. If the file is not a notebook, ``trouble`` says so; nothing is raised."""
     try:
         found = tuple(replace(one, path=path) for one in exercises(cells_of(path)))
         saved = path.stat().st_mtime
@@ -142,18 +142,18 @@ def read_lab(phase: Phase, path: Path) -> LabProgress:
         return LabProgress(
             phase,
             trouble=f"{path.name} is not a readable notebook; "
-            "take a fresh copy of the lab, or an older one of yours",
+            "use a fresh copy of the lab, or an older version of your copy",
         )
     return LabProgress(phase, found, saved=saved)
 
 
 def exercises(cells: list[Cell]) -> Iterator[Exercise]:
-    """Yield the exercises of a lab's cells, with what the verdicts below them say."""
+    """Yield the exercises of a lab's cells, with the results of the verdicts below them."""
     yield from map(_exercise, groups(cells))
 
 
 def cells_of(path: Path) -> list[Cell]:
-    """Return a notebook's cells. Raises OSError or one of UNREADABLE for a file that is none."""
+    """Return a notebook's cells. Raises OSError or an error in UNREADABLE for any other file."""
     cells: list[Cell] = json.loads(path.read_text(encoding="utf-8"))["cells"]
     return cells
 
@@ -163,7 +163,7 @@ def groups(cells: list[Cell]) -> Iterator[Group]:
     title, section, question = "", "", ""
     stubs: list[Cell] = []
     checks: list[Cell] = []
-    task: Cell | None = None  # the question in words whose answer comes next
+    task: Cell | None = None  # the question in words that the next answer belongs to
     for cell in cells:
         source, marks = text_of(cell), cell.get("metadata", {}).get("nbgrader", {})
         if cell["cell_type"] != "code":
@@ -232,7 +232,7 @@ def verdicts(graded: Cell) -> Iterator[dict[str, Any]]:
 
 
 def _is_of(output: dict[str, Any], graded: Cell, stubs: list[Cell]) -> bool:
-    """Whether a verdict is of the answer in the file: by its stamp, or by what ran after what."""
+    """Return whether a verdict is on the answer in the file: its stamp or the run order decides."""
     ran = output.get("metadata", {}).get(KEY, {}).get("ran")
     if isinstance(ran, list):
         return all(mark(text_of(stub)) in ran for stub in stubs)
@@ -240,7 +240,7 @@ def _is_of(output: dict[str, Any], graded: Cell, stubs: list[Cell]) -> bool:
 
 
 def _given(output: dict[str, Any]) -> float:
-    """When a verdict was given; 1 where it does not say."""
+    """Return when a verdict was given; 1 if the verdict does not say when."""
     at = output.get("metadata", {}).get(KEY, {}).get("at")
     return float(at) if isinstance(at, (int, float)) else 1.0
 
@@ -250,11 +250,11 @@ def _is_blank(answer: Cell) -> bool:
 
 
 def _is_filled(stub: Cell) -> bool:
-    """A stub has `raise NotImplementedError` until it is replaced."""
+    """Return whether a stub's `raise NotImplementedError` was replaced."""
     try:
         tree = ast.parse(text_of(stub))
     except (SyntaxError, ValueError):
-        return True  # a release always parses, so somebody has been writing here
+        return True  # released stubs can be parsed, so somebody has changed this one
     return not any(
         isinstance(node, ast.Raise)
         and node.exc is not None
@@ -269,7 +269,7 @@ def _ran_after(check: Cell, stubs: list[Cell]) -> bool:
 
 
 def _ran_well(check: Cell, after: list[Cell]) -> bool:
-    """Whether the check's saved run came after its stubs' and ended well."""
+    """Return whether a check's saved run came after the runs of its stubs, and had no error."""
     failed = any(output.get("output_type") == "error" for output in check.get("outputs", []))
     return not failed and _ran_after(check, after)
 

@@ -1,6 +1,6 @@
-"""The verdict of a copy of the course that has the checks: judged in the learner's own notebook.
+"""Judge in the learner's own notebook, in a copy of the course that has the checks.
 
-It is shown with a link to the lesson, where one leads there, and with what to do now. Nothing is
+The verdict is shown with a link to the lesson, if there is one, and with the next step. Nothing is
 recorded.
 """
 
@@ -25,7 +25,7 @@ from hood.verdict import FULL, Cause
 
 
 class CellStopped(Exception):
-    """The rest of the cell is not run; what Jupyter shows is the message, without a traceback."""
+    """Stop the rest of the cell. Jupyter shows only the message, without a traceback."""
 
     def _render_traceback_(self) -> list[str]:
         return [str(self)]
@@ -34,10 +34,10 @@ class CellStopped(Exception):
 def show_verdict(name: str) -> None:
     """Judge the exercise ``name`` with what the notebook defines, and display the verdict.
 
-    Below it stands what to do now. Raises CellStopped when somebody stopped it, or after a verdict
-    that had to stop the answer: the next line of the cell would call the same code, without a
-    limit; LookupError if there is no such exercise; UserError if the setting ``lesson_url`` is not
-    an address.
+    The lines below it say what to do now. Raises CellStopped when somebody stopped the check. Also
+    raises CellStopped if the answer exceeded its time limit, because the next line of the cell
+    would call the same code without a limit. Raises LookupError if there is no such exercise, and
+    UserError if the setting ``lesson_url`` is not an address.
     """
     try:
         phase, check = find_check(name)
@@ -46,7 +46,7 @@ def show_verdict(name: str) -> None:
             raise
         print(
             f"{name} is a question in words, which no program judges. When you have written your "
-            "answer, this shows one to compare it with:\n\n"
+            "answer, run this line to compare it with a model answer:\n\n"
             f"from hood.learner.check import solution; solution({name!r})"
         )
         return
@@ -72,7 +72,7 @@ def show_verdict(name: str) -> None:
     asked = partial(show_solution, opened=True)
     what_now.show(name, VerdictReport._repr_mimebundle_(card), asked)
     if verdict.status in FULL and shell:
-        with contextlib.suppress(LookupError):  # a class's own exercise may have none
+        with contextlib.suppress(LookupError):  # a class's own exercise may have no solution
             _show_page(name)
     if any(part.cause is Cause.TIMEOUT for part in verdict.parts):
         raise CellStopped(f"{name}: a call did not end in time. The rest of this cell did not run.")
@@ -81,8 +81,8 @@ def show_verdict(name: str) -> None:
 def show_solution(name: str, opened: bool = False) -> None:
     """Display a worked solution of the exercise ``name``, or a model answer to a question in words.
 
-    It is folded, unless it is ``opened``. The learner's progress says that it was shown. Raises
-    LookupError if there is no such exercise or question, or no solution of it.
+    If ``opened`` is not set, the solution is folded. The learner's progress says that the solution
+    was shown. Raises LookupError if there is no such exercise or question, or it has no solution.
     """
     _show_page(name, opened)
     journal.shown(name)

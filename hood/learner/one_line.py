@@ -1,10 +1,10 @@
-"""Let a notebook's cell end with one line where its traceback would say less.
+"""End a notebook's cell with one line instead of a less helpful traceback.
 
-Two errors have nothing to trace: a stub that nobody has filled in, and a name of a cell above that
-this kernel has not run, as after a kernel died. A course may know others (`errors` in its
-`course.toml`), such as a compilation on a machine without a compiler. An error below a verdict in
-the same cell was traced where the answer was tried first, in the cell above. The cell still ends in
-an error, for Run All and Validate.
+Two errors need no traceback. One is a stub that is not filled in. The other is a missing name from
+a cell above, if this kernel has not run that cell (for example after a kernel died). A course may
+add other errors (`errors` in its `course.toml`), such as a compilation on a machine without a
+compiler. An error below a verdict in the same cell needs no traceback either: the verdict has
+explained it. The cell still ends in an error, so that Run All and Validate notice it.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from hood.learner import bounded_traceback as bounded_traceback  # for all other
 from hood.learner.contents import ROOT, own_notebook
 from hood.learner.lab_file import UNREADABLE, cells_of, text_of
 
-COLUMNS = 88  # JupyterLab would break a longer line in mid-word
+COLUMNS = 88  # JupyterLab would break a longer line inside a word
 MOST = 200  # characters of an error's message
 
-_judged = [""]  # the text of the last cell that has shown a verdict
+_judged = [""]  # the text of the last cell that showed a verdict
 
 
 def install() -> None:
@@ -39,27 +39,29 @@ def install() -> None:
 
 
 def after_verdict() -> None:
-    """From now on the cell that runs ends with one line; :func:`hood.learner.check.check` calls
-    this when it has shown a verdict."""
+    """Show only one line for errors in the rest of this cell.
+
+    :func:`hood.learner.check.check` calls this when it has shown a verdict.
+    """
     _judged[0] = history.running()
 
 
 def line_for(error: BaseException, trace: Any) -> str:
-    """Return the line that says all of an error; empty where its traceback should be shown."""
+    """Return the line to show for an error; empty if the error's traceback should be shown."""
     if isinstance(error, NotImplementedError) and str(error) == STUB:
         *_, (frame, _) = traceback.walk_tb(trace)
         name = frame.f_code.co_qualname
-        return f"{name}: not written yet. Your answer takes the place of its `raise` line."
+        return f"{name}: not written yet. Replace its `raise` line with your answer."
     if type(error) is NameError and error.name and not_run_yet(error.name):
         return textwrap.fill(
             f"`{error.name}` is not defined: the cell above that defines it has not run in this "
-            "kernel, which is empty when it starts, also after one died. Choose Run → Run All "
-            "Above Selected Cell, then run this cell again.",
+            "kernel. If a kernel died, the new kernel is empty. Choose Run → Run All Above "
+            "Selected Cell, then run this cell again.",
             COLUMNS,
         )
     if (module := course(ROOT).errors) and (line := import_module(module).line_for(error)):
         return str(line)
-    own = hasattr(error, "_render_traceback_")  # says by itself what is shown
+    own = hasattr(error, "_render_traceback_")  # the error itself chooses what is shown
     if _judged[0] and _judged[0] == history.running() and not own:
         return _below_verdict(error, trace)
     return ""
@@ -78,9 +80,10 @@ def _below_verdict(error: BaseException, trace: Any) -> str:
 
 
 def not_run_yet(name: str) -> bool:
-    """Return whether a cell above the one that runs defines a name, and has not run to its end.
+    """Return whether a cell above the running cell defines a name, and has not run to its end.
 
-    It is read from the notebook as it was last saved; False where that can't be read.
+    The cells come from the saved notebook. If the saved notebook can't be read, the result is
+    False.
     """
     path, ran = own_notebook(), history.cells()
     if path is None:
@@ -98,7 +101,7 @@ def not_run_yet(name: str) -> bool:
 
 
 def _defined(code: str) -> set[str]:
-    """Return the names that code gives a value; none of code that can't be read."""
+    """Return the names to which code gives a value; empty if the code can't be parsed."""
     try:
         symbols = symtable.symtable(code, "cell", "exec").get_symbols()
     except (SyntaxError, ValueError, RecursionError, MemoryError):

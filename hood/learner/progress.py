@@ -1,7 +1,7 @@
-"""Show a learner's own progress, from the labs as they were last saved and from the journal.
+"""Show a learner's own progress, from saved labs and from the journal.
 
-Nothing is executed or sent. What counts in a lab stands in :mod:`hood.learner.lab_file`; how far
-a lesson was read, in :mod:`hood.learner.reading`.
+Nothing is executed or sent. :mod:`hood.learner.lab_file` says what counts in a lab, and
+:mod:`hood.learner.reading` says how far a lesson was read.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ LEFT = "text-align:left;vertical-align:top;white-space:normal"
 
 @dataclass
 class Progress:
-    """How far each lab and lesson is: a table in a notebook, lines of text anywhere else."""
+    """The progress in each lab and lesson: a table in a notebook, lines of text anywhere else."""
 
     labs: list[LabProgress]
     lessons: Mapping[int, Reading] = field(default_factory=dict)  # by the phase's number
-    notes: list[str] = field(default_factory=list)  # sentences: what is not as it should be
-    shown: Mapping[str, float] = field(default_factory=dict)  # exercises solved by the solution
+    notes: list[str] = field(default_factory=list)  # sentences about problems
+    shown: Mapping[str, float] = field(default_factory=dict)  # exercises with a shown solution
     root: Path = ROOT
 
     @property
@@ -43,7 +43,7 @@ class Progress:
 
     @property
     def states(self) -> dict[int, str]:
-        """How far each phase is, such as "4 of 11", by its number; those begun alone."""
+        """The progress in each begun phase, such as "4 of 11", by the phase's number."""
         return {
             lab.phase.number: f"{lab.passing} of {len(lab.judged)}"
             for lab in self.labs
@@ -51,7 +51,7 @@ class Progress:
         }
 
     def hours_left(self, lab: LabProgress) -> float:
-        """Return the hours that a phase still takes, without what its lab calls further."""
+        """Return how many hours a phase still takes; *further* exercises are not counted."""
         lesson = self.lessons.get(lab.phase.number)
         reading, solving = lab.phase.hours
         return reading * (1 - (lesson.share if lesson else 0)) + solving * (1 - lab.done_share)
@@ -85,7 +85,7 @@ class Progress:
             if lesson:
                 link = escape(f"{page}#cell-id={lesson.section}" if lesson.section else page)
                 place = f'<a href="{link}">{escape(lesson.title or phase.title)}</a>'
-                read = f"{'read, last' if lesson.whole else 'read to'} {place}<br>{lesson}"
+                read = f"{'all read, last' if lesson.whole else 'read to'} {place}<br>{lesson}"
         title = f"{phase.number:02d} {escape(phase.title)}"
         if (path := lab_of(phase, self.root)) is not None:
             title = f'<a href="{escape(link_from_start(path, self.root))}">{title}</a>'
@@ -110,16 +110,18 @@ class Progress:
         return "solution shown", [one for one in lab.exercises if one.name in self.shown]
 
     def _sum(self) -> str:
-        """Return what is done of the course, and the hours that are left, in a sentence."""
+        """Return a sentence: what is done, and, if the course states hours, the hours left."""
         judged = [one for lab in self.labs for one in lab.judged]
         hours = sum(map(self.hours_left, self.labs))
         shown = sum(one.points for one in judged if one.name in self.shown and one.passing)
         more = f", {shown:g} of them after the solution was shown" if shown else ""
-        return f"{counts(judged)}{more}; about {hours:.0f} hours are left."
+        timed = any(any(lab.phase.hours) for lab in self.labs)
+        left = f"; about {hours:.0f} hours are left" if timed else ""
+        return f"{counts(judged)}{more}{left}."
 
 
 def _words(sentence: str) -> str:
-    """Return a sentence as HTML, with what stands between backquotes as code."""
+    """Return a sentence as HTML, with text between backquotes as code."""
     parts = escape(sentence).split("`")
     return "".join(f"<code>{p}</code>" if k % 2 else p for k, p in enumerate(parts))
 
@@ -127,9 +129,8 @@ def _words(sentence: str) -> str:
 def progress(root: Path | str = ROOT) -> Progress:
     """Read every lab and lesson under `root`, in `work/` or `release/`, in the order of the path.
 
-    An exercise counts wherever it was solved: in the learner's copy, in the lab as released, or in
-    a copy that was renamed. While the course is built no progress is read, because the result is
-    committed.
+    An exercise counts if it was solved in the learner's copy, in the released lab, or in a renamed
+    copy. While the course is built, no progress is read, because the built page is committed.
     """
     if building():
         return Progress([])
@@ -145,14 +146,15 @@ def progress(root: Path | str = ROOT) -> Progress:
             original = root / "release" / phase.name / f"{phase.name}.ipynb"
             if labs[0].begun == 0 and (other := looks_like(original, root)) is not None:
                 labs.append(read_lab(phase, other))
-                if labs[-1].begun or len(paths) == 1:  # an empty copy in its place needs no word
+                # an extra copy without answers needs no message
+                if labs[-1].begun or len(paths) == 1:
                     state.notes.append(what_to_do(original, other, root))
             state.labs.append(_best(labs))
     state.lessons, state.shown = lessons, shown
     if old := [place for place in _copies(root) if _is_old(*place)]:
         names = ", ".join(f"`{mine.relative_to(root).as_posix()}`" for _, mine in old)
         state.notes.append(
-            f"The course has newer texts than {names}. To bring them in, run "
+            f"The course has newer texts than {names}. To update these notebooks, run "
             "`python -m hood.learner.copies` in the course's folder, and open these notebooks "
             "again: your answers stay."
         )
@@ -167,16 +169,16 @@ def _copies(root: Path) -> Iterator[tuple[Path, Path]]:
 
 
 def _is_old(original: Path, mine: Path) -> bool:
-    """Whether a copy was made from another original than this one, as its metadata says."""
+    """Return whether a copy's metadata names another version of its original."""
     try:
         made_from = json.loads(mine.read_bytes())["metadata"][KEY][COPY]["of"]
     except (OSError, *UNREADABLE):
-        return False  # another tool wrote it: nothing is known
+        return False  # another tool wrote the metadata: nothing is known
     return bool(made_from != hashlib.sha256(original.read_bytes()).hexdigest()[:12])
 
 
 def _best(versions: list[LabProgress]) -> LabProgress:
-    """Return the first of these, with each exercise from where most of it is done."""
+    """Return a lab's first version, with the best state of each exercise in any version."""
     first, *others = versions
     if first.trouble:
         return first
@@ -193,17 +195,17 @@ def _best(versions: list[LabProgress]) -> LabProgress:
 
 
 def show_progress(root: Path | str = ROOT) -> None:
-    """Display the progress under `root`; while the course is built, an invitation instead."""
+    """Display the progress under `root`. While the course is built, say how to display it."""
     from IPython.display import display
 
     if building():
-        print("Run this cell (Shift+Enter), and your own progress appears here.")
+        print("Run this cell (Shift+Enter) to see your own progress.")
     else:
         display(progress(root))
 
 
 def show_next(root: Path | str = ROOT) -> None:
-    """Display a link to where the learner goes on, in the start page of `root` or its copy."""
+    """In the start page or its copy, display a link to where the learner should continue."""
     from IPython.display import display
 
     words, link = next_step(progress(root), Path(root))
@@ -216,11 +218,12 @@ def show_next(root: Path | str = ROOT) -> None:
 
 
 def next_step(labs: Progress, root: Path = ROOT) -> tuple[str, str]:
-    """Return where a learner goes on, in words, and the link from the start page.
+    """Return where a learner should continue, in words, and the link from the start page.
 
-    It is the exercise that was left in the lab on which they worked last, of those that are begun
-    and not done; or the lesson that they read last, if that was later and it is not read to its
-    end; if there is neither, the lesson of the first phase whose lab is not begun.
+    There are two candidates. The first is the lab that was used last, among all labs that are begun
+    but not done. The second is the lesson that was used last, among all lessons that are not read
+    to their end. The candidate that was used later wins. If there are no candidates, the learner
+    should continue with the lesson of the first phase whose lab is not begun.
     """
     known = {lab.phase: journal.read(lab.phase.name, root) for lab in labs.labs}
     open_labs = [lab for lab in labs.labs if lab.begun and lab.left]
@@ -229,7 +232,7 @@ def next_step(labs: Progress, root: Path = ROOT) -> tuple[str, str]:
     phase = _read_last(labs)
     if phase is not None and (lab is None or labs.lessons[phase.number].at > worked[lab.phase]):
         reading, page = labs.lessons[phase.number], lesson_of(phase, root)
-        assert page is not None  # it was read
+        assert page is not None  # the phase has a page, because its lesson was read
         words = f"Continue: lesson {phase.number:02d}, {reading.title or phase.title}"
         section = f"#cell-id={reading.section}" if reading.section else ""
         return words, link_from_start(page, root) + section
@@ -248,17 +251,17 @@ def next_step(labs: Progress, root: Path = ROOT) -> tuple[str, str]:
 
 
 def _read_last(labs: Progress) -> Phase | None:
-    """Return the phase whose lesson was read last and not to its end; None if there is none."""
+    """Return the phase of the last used lesson that is not read to its end, or None."""
     begun = {n: reading for n, reading in labs.lessons.items() if not reading.whole}
     last = max(begun, key=lambda number: begun[number].at, default=None)
     return next((phase for phase in PHASES if phase.number == last), None)
 
 
 def exercise_left(lab: LabProgress, last: str) -> Exercise:
-    """Return the exercise of a lab at which a learner goes on.
+    """Return the exercise of a lab where a learner should continue.
 
-    It is the one whose cell ran last, if that is not done; else the next one after it that is not
-    done. Where no cell is known to have run, the last exercise that is begun takes its place.
+    The search starts at the exercise with the cell that ran last, and finds the first exercise that
+    is not done. If no run is known, the search starts at the last begun exercise.
 
     Args:
         lab: a lab that is not done.
@@ -273,16 +276,17 @@ def exercise_left(lab: LabProgress, last: str) -> Exercise:
 
 
 def link_to(exercise: Exercise, root: Path = ROOT) -> str:
-    """Return the link from the start page to an exercise of a file that was read."""
+    """Return the link from the start page to an exercise, which must have a file."""
     assert exercise.path is not None
     section = f"#cell-id={exercise.section}" if exercise.section else ""
     return link_from_start(exercise.path, root) + section
 
 
 def _bar(lab: LabProgress) -> str:
-    """One small square an exercise: full if it passes, half if begun; text says it too.
+    """Draw a small square for each exercise: full for a pass, half full for a begun exercise.
 
-    What isn't filled is transparent, so that in a dark theme, too, the fullest stands out.
+    The rest of a square is transparent, to suit a dark theme. The text beside the squares says the
+    same.
     """
     squares, ground = [], colour("full")
     for exercise in lab.judged:

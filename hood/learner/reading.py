@@ -1,6 +1,6 @@
-"""How far a learner has read a lesson: by the cells that ran and the drills that were answered.
+"""Find how far a learner has read a lesson, from the cells that ran and the answered drills.
 
-A lesson's notebook says what there is to read; what was done is known from the journal.
+The lesson's notebook has the cells and drills; the journal says which of them ran or were answered.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from hood.learner import journal
 from hood.learner.contents import ROOT, lesson_of
 from hood.learner.lab_file import HEADING, UNREADABLE, Cell, cells_of, text_of
 
-DRILL = 'data-drill="'  # once in the page of each drill, see utils/notebook/drills.py
+DRILL = 'data-drill="'  # once in each drill's HTML, see utils/notebook/drills.py
 
 
 @dataclass(frozen=True)
 class Reading:
-    """How far one lesson was read."""
+    """The progress in one lesson."""
 
-    title: str  # of the section where reading stopped
+    title: str  # the heading of the section where reading stopped
     section: str  # the id of the cell with that heading
-    share: float  # of the lesson's cells, those down to the lowest one that ran; 0 to 1
-    at: float  # when a cell ran last, in seconds since 1970
-    drills: tuple[int, int]  # answered rightly, and there are
-    predictions: tuple[int, int]  # whose cell ran, and there are
+    share: float  # the share of cells from the first to the lowest one that ran, from 0 to 1
+    at: float  # when the last cell ran, in seconds since 1970
+    drills: tuple[int, int]  # how many drills were answered rightly, and how many there are
+    predictions: tuple[int, int]  # how many of the drills' cells ran, and how many there are
 
     @property
     def whole(self) -> bool:
@@ -37,12 +37,12 @@ class Reading:
 
 
 def read_lesson(phase: Phase, root: Path = ROOT) -> Reading | None:
-    """Return how far a phase's lesson was read; None where no cell is known to have run."""
+    """Return how far a phase's lesson was read; None if no run of a cell is known."""
     path = lesson_of(phase, root)
     done = journal.read(f"lesson_{phase.name}", root)
     if path is None or not done.cells:
         return None
-    # A copy forgets which outputs were folded.
+    # Read the original, because a copy does not record which outputs were folded.
     original = root / "notebooks" / f"{phase.name}.ipynb"
     try:
         return _reading(cells_of(original if original.is_file() else path), done)

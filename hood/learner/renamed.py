@@ -1,4 +1,4 @@
-"""Find a learner's copy whose name or folder is not the one that the course gave it."""
+"""Find a learner's copy that was renamed or moved to another folder."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ from pathlib import Path
 
 from hood.phase_paths import ROOT, WORK, copy_of
 
-ALIKE = 0.5  # of the original's cells, the share that a copy of it has more than
-MOST_FILES = 200  # in work/ that are looked at
-MOST_BYTES = 20_000_000  # of such a file
+ALIKE = 0.5  # a copy has more than this share of the original's cells
+MOST_FILES = 200  # at most this many notebooks in work/ are read
+MOST_BYTES = 20_000_000  # the largest size of such a notebook
 
 
 def looks_like(original: Path, root: Path = ROOT) -> Path | None:
-    """Return the notebook in `work/` with more than half of an original's cells; None if none has.
+    """Return the notebook in `work/` with more than half of an original's cells, or None.
 
-    What is in the place of a copy is that copy. Of several others it is the one with most of the
-    cells, and of these the one that was saved last.
+    A notebook with the path of a copy is that copy, and doesn't count here. If several notebooks
+    qualify, choose the notebook with the most of these cells. If several have the most, choose the
+    notebook that was saved last.
     """
     places = (copy_of(one.relative_to(root)) for one in _originals(root))
     taken = {root / place for place in places if place}
@@ -33,18 +34,18 @@ def looks_like(original: Path, root: Path = ROOT) -> Path | None:
 
 
 def what_to_do(original: Path, other: Path, root: Path = ROOT) -> str:
-    """Return a sentence on a notebook that looks like the copy of an original."""
+    """Return a sentence about a notebook that looks like the copy of an original."""
     place = copy_of(original.relative_to(root))
-    assert place is not None  # only what is copied is looked for
+    assert place is not None  # no search looks for originals without a copy
     name, copied = other.relative_to(root).as_posix(), place.as_posix()
     if (root / place).exists():
         return (
-            f"`{name}` looks like a copy, too, but what counts is `{copied}`. If your answers are "
-            "in the other, exchange the two names."
+            f"`{name}` looks like a copy, too, but only `{copied}` counts. If your answers are in "
+            f"`{name}`, swap the two names."
         )
     return (
-        f"`{copied}` is not there, but `{name}` looks like it. If that is your copy, give it its "
-        f"name back. To begin anew, move it out of `{WORK}/` and run "
+        f"`{copied}` is missing, but `{name}` looks like it. If `{name}` is your copy, give that "
+        f"notebook its old name again. To begin anew, move `{name}` out of `{WORK}/` and run "
         "`python -m hood.learner.copies` in the course's folder."
     )
 
@@ -54,7 +55,7 @@ def _originals(root: Path) -> list[Path]:
 
 
 def _notebooks(folder: Path) -> Iterator[Path]:
-    """Yield the notebooks below a folder, hidden ones left out."""
+    """Yield the notebooks below a folder, except hidden ones."""
     paths = (path for path in sorted(folder.rglob("*.ipynb")) if path.is_file())
     shown = (p for p in paths if not any(n.startswith(".") for n in p.relative_to(folder).parts))
     for _, path in zip(range(MOST_FILES), shown, strict=False):
@@ -63,16 +64,16 @@ def _notebooks(folder: Path) -> Iterator[Path]:
 
 
 def _names(path: Path) -> frozenset[str]:
-    """Return what a notebook's cells are known by; nothing of a file that is no notebook."""
+    """Return the names or ids of a notebook's cells; empty for any other file."""
     try:
         return _names_at(path, path.stat().st_mtime_ns)
     except OSError:
         return frozenset()
 
 
-@lru_cache(maxsize=MOST_FILES)  # each lab that is not begun asks about the same files
+@lru_cache(maxsize=MOST_FILES)  # the same files are read for each lab that is not begun
 def _names_at(path: Path, changed: int) -> frozenset[str]:
-    """Return the names of the cells of a file that was changed last at this time."""
+    """Return the result of :func:`_names`; ``changed`` is the time of the file's last change."""
     try:
         cells = json.loads(path.read_bytes())["cells"]
         marked = [(c.get("metadata", {}).get("nbgrader", {}), c.get("id", "")) for c in cells]

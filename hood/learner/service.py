@@ -1,18 +1,19 @@
-"""Ask a class's service, where the course's checks are not on this machine.
+"""Send requests to a class's service, if the course's checks are not on this machine.
 
-Where `OPEN_THE_HOOD_SERVICE` has the service's address, `check("view_strides")` sends the cells
-that this kernel has run and shows the card that comes back. In a notebook, learners also call
+`OPEN_THE_HOOD_SERVICE` has the service's address. Then `check("view_strides")` sends the cells that
+this kernel has run and shows the card from the reply. In a notebook, learners also call
 
-- `labs()`: which labs are out, when each is due, what was handed in, and its points;
+- `labs()`: show the released labs: when each lab is due, when you handed it in, and your points;
 - `fetch("01_tensors")`: get a lab's notebook;
-- `submit()`: hand in the notebook in which it is called, or `submit("01_tensors")` that of a lab;
-  where something was handed in before and the new one comes late or has fewer answers, it asks;
+- `submit()`: hand in this notebook; `submit("01_tensors")` hands in the notebook of that lab. If
+  a late notebook, or one with fewer answers, would replace an earlier submission, the function
+  asks first;
 - `feedback("01_tensors")`: get the page of feedback;
-- `requests()`: which regrades were asked for, and whether each has been answered.
+- `requests()`: show requests for a regrade, and whether each has been answered.
 
-A token says who asks: JupyterHub's, which its servers have, or the one in `OPEN_THE_HOOD_TOKEN`
-that the instructor has handed out, with or without the name before it. What hinders a call is
-printed in a sentence.
+A token identifies the learner: on a hub, the token of JupyterHub; elsewhere, the token that the
+instructor gave, in `OPEN_THE_HOOD_TOKEN`, with or without the learner's name before the token. If a
+call fails, the function prints a sentence that says why.
 """
 
 from __future__ import annotations
@@ -42,22 +43,22 @@ from hood.phase_paths import WORK
 
 ADDRESS = "OPEN_THE_HOOD_SERVICE"
 TOKENS = ("OPEN_THE_HOOD_TOKEN", "JUPYTERHUB_API_TOKEN")
-HELD = 20  # seconds that the service holds a question open
-PATIENCE = 600.0  # seconds until a verdict is given up
+HELD = 20  # the service answers a request after at most this many seconds
+PATIENCE = 600.0  # seconds that `check(...)` waits for the service's verdict
 SECONDS = 30.0  # for one request
 MOST_CELLS = 500
-REQUEST = "regrade:"  # begins a text cell that asks for one
+REQUEST = "regrade:"  # a text cell that begins with this asks for a regrade
 P = ParamSpec("P")
 
 
 def address() -> str:
-    """Return the service's address, with a slash at its end; empty where there is no service."""
+    """Return the service's address with a slash at its end; empty without a service."""
     setting = os.environ.get(ADDRESS, "").strip()
     return setting and setting.rstrip("/") + "/"
 
 
 class ServiceError(Exception):
-    """Why the service could not be asked, or what it refused, in a sentence."""
+    """A sentence that says why a request to the service failed or was refused."""
 
 
 def _says_why(call: Callable[P, None]) -> Callable[P, None]:
@@ -86,7 +87,7 @@ def show_verdict(name: str) -> None:
             cell_clock.say(f"checking {name}: {place} before yours, about {seconds:.0f} s")
         said = _json(f"jobs/{said['id']}?wait={HELD}")
     if said["state"] == "replaced":
-        print("A newer check of yours took the place of this one.")
+        print("You started a newer check, which replaced this one.")
     elif said["card"]:
         display(said["card"], raw=True, metadata=history.stamp())
         what_now.show(name, said["card"])
@@ -96,12 +97,12 @@ def show_verdict(name: str) -> None:
 
 def show_solution(name: str) -> None:
     """Say that a class's service shows no worked solutions."""
-    print(f"Where a class works, there is no worked solution of {name}.")
+    print(f"There is no worked solution of {name}, because a class's service shows no solutions.")
 
 
 @_says_why
 def labs() -> None:
-    """Show which labs are out, when each is due, what you handed in, and its points."""
+    """Show the released labs: when each lab is due, when you handed it in, and your points."""
     rows, answer = ["| lab | due | handed in | points |", "|---|---|---|---|"], _json("labs")
     for lab in answer:
         came = lab["received"]
@@ -117,10 +118,10 @@ def labs() -> None:
 
 @_says_why
 def fetch(lab: str) -> None:
-    """Get the notebook of a lab such as `"01_tensors"` into `work/`; what is there stays."""
+    """Get the notebook of a lab such as `"01_tensors"` into `work/`, unless it is already there."""
     path = _in_work(lab)
     if path.exists():
-        print(f"You have it already: {path.relative_to(ROOT)}.")
+        print(f"You already have this notebook: {path.relative_to(ROOT)}.")
         return
     _keep(path, _ask(f"labs/{quote(lab, safe='')}/notebook"))
     print(f"It is in {path.relative_to(ROOT)}.")
@@ -128,16 +129,16 @@ def fetch(lab: str) -> None:
 
 @_says_why
 def submit(notebook: str = "", again: bool = False) -> None:
-    """Hand in a notebook, by default the one in which this is called; show the receipt.
+    """Hand in a notebook, by default the notebook that calls this; show the receipt.
 
-    What is handed in is the file, so save it first: where cells that were run are not in the file
-    as they were run, nothing is sent. Where something was handed in before, and the new one comes
-    late or has more answers that nobody has begun, this says so and asks. Where nobody can answer,
-    as when a program runs the notebook, it hands in no second time.
+    The saved file is handed in, so save it first: if its cells differ from what was run, nothing is
+    sent. If something was handed in before, and the new notebook is late or has more empty answers,
+    this function says so and asks. If nobody can answer, for example because a program runs the
+    notebook, the function does not hand in a second time.
 
     Args:
-        notebook: a lab such as `"01_tensors"`, whose notebook lies in `work/`, or a path.
-        again: whether to hand in a second time without being asked.
+        notebook: a lab such as `"01_tensors"`, with its notebook in `work/`, or a path.
+        again: whether to hand in a second time without a question.
     """
     here = Path(os.environ.get(NOTEBOOK, ""))
     path = _notebook(notebook) if notebook else here
@@ -146,8 +147,8 @@ def submit(notebook: str = "", again: bool = False) -> None:
         saved = {cell.get("id"): cell["source"] for cell in json.loads(data)["cells"]}
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         why = (
-            f"{str(path)!r} is no notebook that can be read: save it, or give its lab, such as "
-            "'01_tensors', or its path."
+            f"{str(path)!r} is not a readable notebook: save it, or pass its path or its "
+            "lab, such as '01_tensors'."
         )
         raise ServiceError(why) from None
     texts = {k: v if isinstance(v, str) else "".join(v) for k, v in saved.items()}
@@ -155,8 +156,8 @@ def submit(notebook: str = "", again: bool = False) -> None:
     unsaved = [key for key, text in ran.items() if key in texts and texts[key].strip() != text]
     if unsaved and path.resolve() == here.resolve():
         raise ServiceError(
-            f"Nothing was sent: {len(unsaved)} of the cells that you ran are not saved as you ran "
-            "them. Save the notebook (Ctrl+S) and run this cell again."
+            f"Nothing was sent: in the saved file, {len(unsaved)} cells differ from what you ran. "
+            "Save the notebook (Ctrl+S) and run this cell again."
         )
     lab = path.stem
     if not again and (why := _why_not_again(lab, data, list(texts.values()))):
@@ -164,7 +165,7 @@ def submit(notebook: str = "", again: bool = False) -> None:
         return
     said = _json(f"labs/{quote(lab, safe='')}/notebook", data, "PUT")
     if said["sha256"] != hashlib.sha256(data).hexdigest():
-        raise ServiceError("The service received other bytes than were sent: hand it in again.")
+        raise ServiceError("The service received a damaged file. Hand the notebook in again.")
     late = ", which is after the due date" if said["late"] else ""
     zone = datetime.fromisoformat(said["received"]).tzname()
     print(f"{lab} was handed in on {_moment(said['received'])} ({zone}){late}.")
@@ -174,9 +175,9 @@ def submit(notebook: str = "", again: bool = False) -> None:
 
 
 def _keep(path: Path, data: bytes) -> None:
-    """Write a file as a whole: what a full disk cuts short is never taken for a lab's notebook.
+    """Write a file as a whole, so that a full disk never leaves a part of a notebook.
 
-    Raises ServiceError when it can't be written.
+    Raises ServiceError when the file can't be written.
     """
     fresh = path.with_name(f".{path.name}.new")
     try:
@@ -192,9 +193,9 @@ def _keep(path: Path, data: bytes) -> None:
 
 
 def _why_not_again(lab: str, data: bytes, texts: list[str]) -> str:
-    """Return why a notebook is not handed in a second time; empty where it is.
+    """Return why a notebook is not handed in a second time; empty if it should be handed in.
 
-    It asks whoever sits there, where the new notebook comes late or has fewer answers.
+    This function asks the learner if the new notebook is late or has fewer answers.
     """
     known = [one for one in _json("labs") if one["name"] == lab]
     if not (known and known[0]["again"] and known[0]["received"]):
@@ -202,23 +203,28 @@ def _why_not_again(lab: str, data: bytes, texts: list[str]) -> str:
     before, means = known[0]["received"], known[0]["again"]
     if before["sha256"] == hashlib.sha256(data).hexdigest():
         on = _moment(before["received"])
-        return f"You handed in the same on {on}. Nothing was sent: that one holds."
+        return (
+            f"You already handed in this notebook on {on}, and that submission counts. Nothing was "
+            "sent."
+        )
     blank = sum(one in text for text in texts for one in BLANK)
     doubts = [means["said"]]
     if blank > (earlier := before["blank"]):
-        doubts.append(f"{blank} of its answers are empty, and {earlier} of the earlier one.")
+        doubts.append(f"Empty answers: {blank} in this notebook, {earlier} in the earlier one.")
     if _can_ask() and not (means["late"] or len(doubts) > 1):
         return ""
     if any(text.lstrip(" *_").lower().startswith(REQUEST) for text in texts):
-        doubts.append("Where a request for a regrade is all that is new, the earlier time counts.")
+        doubts.append(
+            "If only a request for a regrade is new, the earlier submission's time counts."
+        )
     print(*doubts)
-    if _can_ask() and input("Hand it in? [y/N] ").strip().lower() in ("y", "yes"):
+    if _can_ask() and input("Hand this notebook in? [y/N] ").strip().lower() in ("y", "yes"):
         return ""
-    return "Nothing was sent. To hand it in all the same: submit(again=True)"
+    return "Nothing was sent. To hand the notebook in anyway, run submit(again=True)"
 
 
 def _can_ask() -> bool:
-    """Return whether somebody can answer a question; a program that runs a notebook can't."""
+    """Return whether somebody can answer a question; a program can't answer."""
     kernel = getattr(get_ipython(), "kernel", None)
     return bool(getattr(kernel, "_allow_stdin", kernel is None and sys.stdin.isatty()))
 
@@ -228,17 +234,17 @@ def feedback(lab: str) -> None:
     """Get the page of feedback on a lab such as `"01_tensors"` into `work/`."""
     path = ROOT / WORK / lab / f"{lab}_feedback.html"
     _keep(path, _ask(f"labs/{quote(lab, safe='')}/feedback"))
-    print(f"It is in {path.relative_to(ROOT)}: open it in a new tab of JupyterLab.")
+    print(f"The feedback is in {path.relative_to(ROOT)}: open it in a new tab of JupyterLab.")
 
 
 @_says_why
 def requests() -> None:
-    """Show your requests for a regrade, as far as they have been graded, and which are answered."""
+    """Show your requests for a regrade in graded labs, and which of them are answered."""
     for one in (answer := _json("requests")):
         state = "answered" if one["answered"] else "not answered yet"
         print(f"{one['lab']}, {one['exercise']}: {one['why']!r}: {state}")
     if not answer:
-        print("No request for a regrade of yours has been graded yet.")
+        print("None of your requests for a regrade has been graded yet.")
 
 
 def _in_work(lab: str) -> Path:
@@ -246,12 +252,12 @@ def _in_work(lab: str) -> Path:
 
 
 def _notebook(said: str) -> Path:
-    """Return the path of a notebook that is called by its path, or by its lab."""
+    """Return the path of a notebook; the argument is this path or a lab."""
     return Path(said) if said.endswith(".ipynb") or Path(said).is_file() else _in_work(said)
 
 
 def _moment(iso: str | None) -> str:
-    """Return a time in words, by the clock of the zone in which the service tells it."""
+    """Return a time in words, in the time zone of the service."""
     at = datetime.fromisoformat(iso) if iso else None
     return f"{at.day} {at:%B %Y, %H:%M:%S}" if at else ""
 
@@ -260,17 +266,17 @@ def _json(path: str, body: bytes | None = None, method: str | None = None) -> An
     try:
         return json.loads(_ask(path, body, method))
     except ValueError:
-        raise ServiceError(f"{address()} is no service of this course.") from None
+        raise ServiceError(f"{address()} is not a service of this course.") from None
 
 
 def _ask(path: str, body: bytes | None = None, method: str | None = None) -> bytes:
-    """Return what the service answers. Raises ServiceError."""
+    """Return the service's reply. Raises ServiceError."""
     setting = next(filter(None, map(os.environ.get, TOKENS)), "")
-    token = setting.rpartition(",")[2].strip()  # of the line `NAME,TOKEN`, if it is all of it
+    token = setting.rpartition(",")[2].strip()  # the setting may be a whole line, `NAME,TOKEN`
     if not (address() and token):
         raise ServiceError(
-            f"There is no service to ask: {ADDRESS} has its address, and {TOKENS[0]} your token, "
-            "outside of a JupyterHub."
+            f"No service is set up here: set the environment variable {ADDRESS} to the "
+            f"service's address and, outside a JupyterHub, {TOKENS[0]} to your token."
         )
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
     try:
@@ -279,14 +285,14 @@ def _ask(path: str, body: bytes | None = None, method: str | None = None) -> byt
             return bytes(reply.read())
     except urllib.error.HTTPError as error:
         raise ServiceError(_why(error)) from None
-    except (OSError, ValueError) as error:  # of an address or a token that is none
+    except (OSError, ValueError) as error:  # ValueError: a wrong address or token
         raise ServiceError(
-            f"The service at {address()} could not be asked: {error}. Try again in a minute."
+            f"The service at {address()} could not be reached: {error}. Try again in a minute."
         ) from None
 
 
 def _why(error: urllib.error.HTTPError) -> str:
-    """Return why the service refused, in its own words where it has some."""
+    """Return why the service refused, in the service's own words if the reply has a text."""
     try:
         said = json.load(error)["detail"]
     except (ValueError, KeyError, TypeError):

@@ -1,9 +1,9 @@
-"""What a kernel of the course begins with, before a notebook's first cell has run.
+"""A kernel of the course runs this before a notebook's first cell.
 
-After a kernel died, nothing of the course is imported: a cell that needs a name then ends with a
-sentence that says what to run. IPython runs this file where `PYTHONSTARTUP` names it, as the
-course's Jupyter servers do (`hood/learner/jupyter`). It leaves no name behind, and does nothing in
-a plain Python or in a notebook that is not the course's.
+After a kernel died, the new kernel has imported nothing. With this file, a cell that needs a
+missing name ends with a sentence that says what to run. IPython runs the file that `PYTHONSTARTUP`
+names; the course's Jupyter servers set it (`hood/learner/jupyter`). The file defines no name in the
+notebook. In plain Python, or in a notebook outside the course, it does nothing.
 """
 
 

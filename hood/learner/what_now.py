@@ -1,9 +1,9 @@
-"""What stands below a verdict: of which answer it is, and what to do now.
+"""Show lines below a verdict: which answer was judged, and what to do now.
 
-After a right answer it is the next exercise. After another it is a text for a tutor, which has the
-question, the code that was judged and the verdict, and, where this copy of the course may show
-worked solutions, a button that shows one. The course's own state is told where it matters, in one
-sentence.
+After a right answer, the lines name the next exercise. After a wrong answer, they contain a text
+for a tutor, with the question, the judged code and the verdict. If this copy of the course may show
+worked solutions, there is also a button that shows a worked solution. If the course was updated
+while this kernel was running, a sentence says so.
 """
 
 from __future__ import annotations
@@ -56,8 +56,9 @@ BUTTON = (
     "border:1px solid var(--jp-border-color1,#999);"
     "background:var(--jp-layout-color2,transparent);color:inherit"
 )
-STARTED = time.time()  # this kernel, or nearly: a lab's first cell imports this module
-_buttons: dict[str, Any] = {}  # by exercise, the box with the button that is shown now
+STARTED = time.time()  # roughly when this kernel started: a lab's first cell imports this module
+_right: set[str] = set()  # exercises with all points in their last verdict in this kernel
+_buttons: dict[str, Any] = {}  # by exercise, the box with its current button
 COPIES = (
     "navigator.clipboard.writeText(this.nextElementSibling.textContent)"
     ".then(() => { this.textContent = 'Copied' })"
@@ -68,16 +69,18 @@ def show(name: str, card: dict[str, Any], solution: Callable[[str], None] | None
     """Display what to do after the verdict on an exercise.
 
     Args:
-        name: of the exercise.
+        name: the exercise's name.
         card: the verdict's MIME data: its text, and the verdict itself.
-        solution: shows the worked solution of an exercise; None where there is none to show.
+        solution: a function that shows an exercise's worked solution; None if it may not be shown.
     """
     status = card.get(VERDICT_MIME, {}).get("status", "")
     full = status in FULL
     notebook = own_notebook()
     mine = _group(name, notebook)
     said = [f'<div style="{QUIET}">{one}</div>' for one in _of_which(mine, notebook)]
+    _right.discard(name)
     if full:
+        _right.add(name)
         journal.right(name)
         said += [f"<div>{_next(name, notebook)}</div>"] if notebook and mine else []
     elif status != Status.NOT_ATTEMPTED:
@@ -93,7 +96,7 @@ def show(name: str, card: dict[str, Any], solution: Callable[[str], None] | None
 
 
 def _group(name: str, notebook: Path | None) -> Group | None:
-    """Return the cells of an exercise in a notebook as it was saved; None where it is not there."""
+    """Return the cells of an exercise in a saved notebook; None if it has no such exercise."""
     try:
         exercises = groups(cells_of(notebook)) if notebook else []
         return next((one for one in exercises if one.name == name), None)
@@ -102,7 +105,7 @@ def _group(name: str, notebook: Path | None) -> Group | None:
 
 
 def _of_which(mine: Group | None, notebook: Path | None) -> list[str]:
-    """Return sentences on a verdict that is given now: of which answer it is, and when."""
+    """Return sentences about a new verdict: which answer it judges, and when it was given."""
     now = _moment(time.time())
     ran = history.cells()
     answers = (
@@ -113,30 +116,30 @@ def _of_which(mine: Group | None, notebook: Path | None) -> list[str]:
     said = f"Judged on {now}."
     if failed:
         said = (
-            f"Judged on {now}. The cell of your answer ended in an error when it ran last"
-            f"{_number(failed[-1])}, so this verdict is of what it had defined before."
+            f"Judged on {now}. The last run of your answer's cell{_number(failed[-1])} ended in an "
+            "error, so this verdict is on the answer of an earlier run."
         )
     elif known:
         last = max(known, key=lambda one: one.at)
         which = f"your answer as it ran at {_moment(last.at).partition(', ')[2]}{_number(last)}"
-        said = f"Judged on {now}: {which}. After a change, run both again."
+        said = f"Judged on {now}: {which}. After a change, run that cell and this cell again."
         saved_anew = (
             _saved_anew(ran[one], answers[one], notebook) for one in answers if one in ran
         )
         if any(saved_anew):
             said = (
-                f"Judged on {now}: {which}. The saved notebook has another answer: run its cell, "
-                "then this one."
+                f"Judged on {now}: {which}. The saved notebook has another answer: run the "
+                "answer's cell, then this cell."
             )
     restart = (
-        "The course was brought up to date after this kernel started: choose Kernel → Restart "
-        "Kernel, then run the cells above again."
+        "The course was updated after this kernel started: choose Kernel → Restart Kernel, then "
+        "run the cells above again."
     )
     return [said, *([restart] if _course_changed() else [])]
 
 
 def _saved_anew(ran: history.Ran, text: str, notebook: Path | None) -> bool:
-    """Whether a notebook was saved, after a cell ran, with another text of it."""
+    """Return whether a notebook was saved after a cell ran, and has another text of that cell."""
     if notebook is None or ran.source.strip() == text:
         return False
     return notebook.stat().st_mtime > ran.at
@@ -152,7 +155,7 @@ def _number(ran: history.Ran) -> str:
 
 
 def _course_changed() -> bool:
-    """Whether a module of the course is newer than this kernel, which imported an older one."""
+    """Return whether a loaded module of the course has changed since this kernel started."""
     packages = ("hood", *course(ROOT).packages)
     for name, module in list(sys.modules.items()):
         file = getattr(module, "__file__", None)
@@ -164,18 +167,19 @@ def _course_changed() -> bool:
 
 
 def _next(name: str, notebook: Path) -> str:
-    """Return a link to the next exercise of a notebook that is not done, or what comes then."""
+    """Return a link to the next exercise that is not done, or to the start page."""
     phase = next((one for one in PHASES if one.name in (notebook.stem, notebook.parent.name)), None)
     every = list(read_lab(phase or PHASES[0], notebook).exercises)
     here = next((number for number, one in enumerate(every) if one.name == name), -1)
-    left = [one for one in every if not one.passing and one.name != name]
+    # a verdict of this kernel is newer than the saved notebook
+    left = [one for one in every if not one.passing and one.name not in _right]
     after = [one for one in left if every.index(one) > here]
     if one := next(iter(after or left), None):
-        words = "" if after else " before this one"
+        words = "" if after else ", above this one"
         return f"Next{words}: {_link(one, notebook)}{_in_words(one)}"
     start = Path(os.path.relpath(ROOT / WORK / "start.ipynb", notebook.parent)).as_posix()
     link = f'<a href="{escape(start)}">start page</a>'
-    return f"Every exercise of this lab is done. The {link} leads on."
+    return f"Every exercise of this lab is done. Continue on the {link}."
 
 
 def _link(one: Exercise, notebook: Path) -> str:
@@ -188,12 +192,12 @@ def _in_words(one: Exercise) -> str:
         return ""
     return (
         f", a question in words. When you have written your answer, <code>{_call(one.name)}</code>"
-        " in a cell of your own shows one to compare it with."
+        " in a new cell shows a model answer to compare it with."
     )
 
 
 def _for_tutor(name: str, mine: Group | None, verdict: str) -> str:
-    """Return a fold with the question, the code that was judged and the verdict, as Markdown."""
+    """Return a folded block with the question, the judged code and the verdict, as Markdown."""
     ran = history.cells()
     code = [
         ran[cell].source if cell in ran else text_of(stub)
@@ -215,23 +219,23 @@ def _call(name: str) -> str:
 
 def _by_hand(name: str) -> str:
     return (
-        f"<code>{_call(name)}</code> in a cell of your own shows the worked solution, and your "
-        "progress says so."
+        f"<code>{_call(name)}</code> in a new cell shows the worked solution; your progress "
+        "then says that the solution was shown."
     )
 
 
 def _button(name: str, solution: Callable[[str], None]) -> None:
-    """Display a button that shows the solution; a page without its kernel says how to get it."""
+    """Display a button that shows the solution. Without a kernel, a text says what to run."""
     import ipywidgets as widgets
 
     button = widgets.Button(
         description="Show the solution",
-        tooltip="Your progress on the start page says that it was shown",
+        tooltip="Your progress on the start page then says that the solution was shown",
         layout=widgets.Layout(width="auto", margin="0 0 4px 18px"),
     )
     place = widgets.Output()
     stack = widgets.VBox([button, place], layout=widgets.Layout(align_items="flex-start"))
-    if before := _buttons.pop(name, None):  # its output is gone, as the cell has run again
+    if before := _buttons.pop(name, None):  # the old button is gone, because the cell has run again
         for widget in (before, *before.children):
             widget.close()
     _buttons[name] = stack

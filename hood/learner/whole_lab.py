@@ -1,7 +1,7 @@
-"""``python -m hood check LAB``: run a lab's notebook as a whole, and print what its checks say.
+"""``python -m hood check LAB``: run a lab's whole notebook, and print its verdicts.
 
-All cells run from top to bottom in a fresh kernel, with the rights of the current user, and the
-notebook's file is left as it is. The verdicts are those of ``check(...)`` in the graded cells.
+All cells run from top to bottom in a fresh kernel, with the rights of the current user. The
+notebook's file does not change. The verdicts come from ``check(...)`` in the graded cells.
 """
 
 from __future__ import annotations
@@ -24,19 +24,21 @@ from hood.phase_paths import choose, environment_with, opened, phases
 from hood.verdict import FULL, VERDICT_MIME, Status
 
 WORDS = 40  # columns of an exercise's title
-CELL_SECONDS = 300  # then a cell is interrupted, and the others run
+CELL_SECONDS = 300  # seconds for a cell in `python -m hood check`; after that, the next cell runs
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    words = "a lab, such as 01_tensors or 01, for the notebook in work/; or a notebook's path"
+    words = (
+        "a lab, such as 01_tensors or 01, to use its notebook in work/; or the path of a notebook"
+    )
     parser.add_argument("notebook", help=words)
 
 
 def run(args: argparse.Namespace, root: Path) -> int:
-    """Run the notebook, print a table and each verdict that is not right; return the exit status.
+    """Run the notebook, and print a table and each verdict without full points.
 
-    It is 1 when a graded cell of the lab is missing or gave no verdict. Raises UserError when the
-    file is not a notebook, or not one of the course's labs.
+    Return the exit status: 1 when a graded cell of the lab is missing or gave no verdict. Raises
+    UserError when the file is not a notebook, or not one of the course's labs.
     """
     path = _find(args.notebook, root)
     lab = _lab_of(path, root)
@@ -52,17 +54,17 @@ def run(args: argparse.Namespace, root: Path) -> int:
         print(f"\n{text}")
     if missing:
         print(
-            f"\nNo verdict of {', '.join(missing)}: the graded cell is missing, or `check(...)` in "
+            f"\nNo verdict on {', '.join(missing)}: the graded cell is missing, or `check(...)` in "
             "it did not run. Compare the notebook with the lab in release/."
         )
     return 1 if missing else 0
 
 
 def run_notebook(path: Path, root: Path) -> NotebookNode:
-    """Return a notebook as it is after all its cells ran in a fresh kernel, in its own folder.
+    """Run all cells of a notebook in a fresh kernel, in its own folder; return the notebook.
 
-    A cell that raises an error, or is interrupted after CELL_SECONDS, does not stop the others.
-    Raises UserError when the kernel dies.
+    A cell that raises an error, or is interrupted after CELL_SECONDS, does not stop the other
+    cells. Raises UserError when the kernel dies.
     """
     notebook = nbformat.read(path, as_version=4)
     code = [number for number, cell in enumerate(notebook.cells) if cell.cell_type == "code"]
@@ -88,20 +90,21 @@ def run_notebook(path: Path, root: Path) -> NotebookNode:
             client.execute(env=environment_with(root), cleanup_kc=True)
         except DeadKernelError:
             raise UserError(
-                f"the kernel died while {path.name} ran. Run its cells one by one in JupyterLab to "
-                "see which one ends it"
+                f"the kernel died while {path.name} ran. Run the cells one by one in JupyterLab to "
+                "find the cell that ends the kernel"
             ) from None
         except AssertionError:
-            if client.km is None:  # at Ctrl-C nbclient ends the kernel, and then misses it
+            # at Ctrl-C, nbclient removes this attribute, and then asserts that the attribute exists
+            if client.km is None:
                 raise KeyboardInterrupt from None
             raise
     return notebook
 
 
 def this_python(folder: str) -> AsyncKernelManager:
-    """Return a manager of a kernel with the Python that runs this, whatever else is installed.
+    """Return a manager of a kernel with this process's Python.
 
-    The kernel has sockets in ``folder``, not TCP ports, which other users could open.
+    The kernel has sockets in ``folder``, because other users could open TCP ports.
     """
     manager = AsyncKernelManager(
         kernel_name="python3", transport="ipc", connection_file=str(Path(folder, "kernel.json"))
@@ -114,7 +117,7 @@ def this_python(folder: str) -> AsyncKernelManager:
 
 
 def _find(word: str | Path, root: Path) -> Path:
-    """Return the notebook that a word names: a file, or a lab's copy in work/, or in release/."""
+    """Return the notebook that an argument names: a file, or a lab in work/ or release/."""
     path = Path(word)
     if path.exists() or path.suffix:
         return path
@@ -122,9 +125,9 @@ def _find(word: str | Path, root: Path) -> Path:
 
 
 def _lab_of(path: Path, root: Path) -> list[Exercise]:
-    """Return the exercises of the released lab with which a notebook shares the most.
+    """Return the exercises of the released lab that has most of a notebook's exercises.
 
-    Raises UserError when the file cannot be read, or shares none.
+    Raises UserError when the file cannot be read, or no lab has any of the notebook's exercises.
     """
     try:
         mine = {group.name for group in groups(cells_of(path))}
@@ -137,14 +140,14 @@ def _lab_of(path: Path, root: Path) -> list[Exercise]:
     lab = max(labs, key=lambda each: sum(one.name in mine for one in each), default=[])
     if not any(exercise.name in mine for exercise in lab):
         raise UserError(
-            "this notebook is not one of the course's labs: none of its graded cells belongs to "
-            "one. `make lab` puts the labs into work/"
+            "this notebook is not one of the course's labs: no lab has any of its graded cells. "
+            "`make lab` puts the labs into work/"
         )
     return lab
 
 
 def _table(lab: list[Exercise], missing: list[str]) -> Iterator[str]:
-    """Yield a line for each exercise, and one for the sum."""
+    """Yield a line for each exercise, and a line for the sum."""
     for exercise in lab:
         title = exercise.title or exercise.name
         title = title if len(title) <= WORDS else f"{title[: WORDS - 1]}…"
@@ -162,7 +165,7 @@ def _table(lab: list[Exercise], missing: list[str]) -> Iterator[str]:
 
 
 def _mistakes(notebook: NotebookNode) -> Iterator[str]:
-    """Yield the text of each verdict that is neither right nor of an exercise without an answer."""
+    """Yield the text of each verdict that does not give all points."""
     for cell in notebook.cells:
         for output in verdicts(cell):
             status = output["data"][VERDICT_MIME].get("status")

@@ -8,21 +8,20 @@
 # # Lab 00: Hello
 #
 # Two exercises, 6 points, ten minutes. They follow [lesson 00](../../notebooks/00_hello.ipynb), and
-# what they practise is mostly the lab itself: reading a question, writing a function, checking it,
-# running everything from the top, handing it in. All the labs to come work in the same way.
+# they mostly practise how a lab works: reading a question, writing a function, checking it, running
+# everything from the top, handing it in. All later labs work in the same way.
 #
-# An exercise is four cells. The question. A stub, which raises `NotImplementedError` until you put
-# your code in place of that line. A check, to run as often as you like: it prints `ok`, or says
-# what came and what was expected. And the graded cell, marked as such. It begins with
-# `check(...)`, which tries your function on numbers that you have not seen, new ones each time, as
-# grading will, and says part by part what came of it; then it shows one more example. Run it as
-# often as you like. Each part earns its point separately. (A copy of the course that was made for a
-# class may come without the tests. There `check(...)` says so, and the verdict comes with what you
-# get back.)
+# An exercise has four cells. The first is the question. The second is a stub, which raises
+# `NotImplementedError` until you replace that line by your code. The third is a check: it prints
+# `ok`, or says what it got and what it expected. The fourth begins with `# Graded` and
+# `check(...)`. It tests your function as grading will, on numbers that you have not seen, new ones
+# each time. It gives a result for each part, and then it shows one more example. Run both cells as
+# often as you like. Each part earns its point separately. (A class's copy of the course may come
+# without the tests. Then `check(...)` says so, and you get the verdict back with your graded lab.)
 #
-# Stuck? Two hints are folded away under each question. The second says more than the first.
-# Run the next cell (<kbd>Shift</kbd>+<kbd>Enter</kbd>), then start. Neither Triton nor a GPU is
-# needed here: the arithmetic of a launch is plain Python, on your computer and on every other.
+# Stuck? Two hints are folded away under each question. The second says more than the first. Run the
+# next cell (<kbd>Shift</kbd>+<kbd>Enter</kbd>), then start. You need no Triton and no GPU here,
+# because the arithmetic of a launch is plain Python.
 
 # %% given="setup"
 from hood.learner.check import check
@@ -35,23 +34,23 @@ from utils.views import block_mask
 # *Warm-up, 5 minutes, 3 points.*
 # From the lesson: [Programs, blocks and masks](../../notebooks/00_hello.ipynb#cell-id=programs-blocks-and-masks).
 #
-# A kernel that adds two vectors handles `block` elements in each of its programs, and whoever
-# launches it must say how many programs there are. One too few, and the last elements are never
-# written. One too many, and a program is started for nothing.
+# A kernel that adds two vectors handles `block` elements in each of its programs, and the launch
+# must say how many programs there are. With one program too few, the last elements are never
+# written. With one program too many, a program is started for nothing.
 #
-# Write `grid_size(n, block)`: the smallest number of programs that covers `n` elements, as an int.
-# `n` is 0 or more and fits into an int32, as in a kernel; `block` is 1 or more, and need not be a
-# power of two here.
+# Write `grid_size(n, block)`, which returns the smallest number of programs that covers `n`
+# elements, as an int. `n` is 0 or more and fits into an int32, as in a kernel. `block` is 1 or
+# more, and need not be a power of two here.
 #
 # <details><summary>What should happen when the last block isn't full?</summary>
 #
-# It needs a program all the same: 9 elements in blocks of 4 take three programs. Try 8 and 9
-# elements on paper, then 0, before you write anything.
+# It still needs a program: 9 elements in blocks of 4 take three programs. Try 8 and 9 elements on
+# paper, then 0, before you write anything.
 # </details>
-# <details><summary>I'm one off for some of the numbers</summary>
+# <details><summary>My result is off by one for some numbers</summary>
 #
-# Python's `//` rounds down, so it counts the full blocks. You want to count one more exactly when
-# something is left over. `divmod` gives you both numbers at once.
+# Python's `//` rounds down, so it counts the full blocks. Count one more exactly when elements are
+# left over. `divmod` gives you the quotient and the remainder at once.
 # </details>
 
 # %% solution="grid_size"
@@ -86,29 +85,29 @@ verify("grid_size", grid_size)
 # *Easy, 5 minutes, 3 points.*
 # From the lesson: [Programs, blocks and masks](../../notebooks/00_hello.ipynb#cell-id=programs-blocks-and-masks).
 #
-# A program knows three things: its own number, how many elements there are, and how many places
-# its block has. From these it finds which elements are its own, and its mask turns off the places
-# that lie past the end.
+# A program knows three things: its own number, how many elements there are, and how many places its
+# block has. From these it computes which elements are its own, and its mask turns off the places
+# past the end.
 #
-# Write `masked_block(program, n, block)`: the indices of the elements that program number
-# `program` loads, as a list of ints in rising order. Programs are counted from 0. The grid may be
-# larger than it has to be and `n` may be 0, so a program may find that it has nothing to do. As
-# above, `block` is 1 or more.
+# Write `masked_block(program, n, block)`, which returns the indices of the elements that program
+# number `program` loads, as a list of ints in rising order. Programs are counted from 0. The grid
+# may be larger than it has to be and `n` may be 0, so a program may have nothing to do. As above,
+# `block` is 1 or more.
 #
 # <details><summary>Where does a block begin?</summary>
 #
-# Programs 0, 1, 2 with blocks of 4 begin at elements 0, 4 and 8. The picture under the check shows
-# all of them.
+# With blocks of 4, programs 0, 1 and 2 begin at elements 0, 4 and 8. The picture under the check
+# shows all programs.
 # </details>
 # <details><summary>My last program loads too much</summary>
 #
-# The kernel of the lesson makes a mask by comparing each index with `n`. An index equal to `n` is
-# one past the last element already.
+# The lesson's kernel makes its mask by comparing each index with `n`. An index equal to `n` is
+# already one past the last element.
 # </details>
 
 # %% solution="masked_block"
 def masked_block(program: int, n: int, block: int) -> list[int]:
-    """Indices that program number `program` loads of `n` elements, `block` to a program."""
+    """The indices of the elements that program number `program` loads, of `n` in all."""
     ### BEGIN SOLUTION
     first = program * block
     return [i for i in range(first, first + block) if i < n]
@@ -136,18 +135,16 @@ verify("masked_block", masked_block)
 # %% [markdown]
 # ## Done
 #
-# Now the part that this lab is really for. Choose *Kernel → Restart Kernel and Run All Cells*: the
-# kernel forgets everything, and the notebook must stand on its own from top to bottom. Then save
-# it. The *Validate* button above the notebook does the same in a kernel of its own, and lists the
-# graded cells whose example fails; whether each check above them prints `ok` is for you to see. If
-# all is well, hand the notebook in the way your class does. If you
-# study alone and have the whole repository, grade it yourself: open a terminal in its folder and
-# run
+# Now comes the real purpose of this lab. Choose *Kernel → Restart Kernel and Run All Cells*: the
+# kernel forgets everything, and the notebook must still work from top to bottom. Then save it. If
+# all checks pass, hand the notebook in the way your class does. If you study alone and have the
+# whole repository, grade the lab yourself: open a terminal in the repository's folder and run
 #
 # ```
 # python -m hood check 00_hello
 # ```
 #
-# The report tells you, part by part, what earned its point. Where something did not, it tells you
-# what your code did and which section of the lesson to read again. [Phase 01](../../notebooks/01_tensors.ipynb#cell-id=a-tensor-is-a-storage-and-a-view) takes the first thing
-# that every kernel is handed, a tensor, and asks what it is.
+# The report tells you which parts earned their points. For each other part, it tells you what your
+# code did and which section of the lesson to read again. Every kernel works on the bytes of
+# tensors, and [phase 01](../../notebooks/01_tensors.ipynb#cell-id=a-tensor-is-a-storage-and-a-view)
+# asks what a tensor is.

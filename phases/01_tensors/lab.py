@@ -7,24 +7,23 @@
 # %% [markdown]
 # # Lab 01: Tensors, storage and view
 #
-# Ten exercises and one question, 40 points, about two and a half hours. They follow
-# [lesson 01](../../notebooks/01_tensors.ipynb) section by section, and each takes one thing that
-# PyTorch does for you all day and asks you to do it once yourself.
+# Ten exercises and one question, 40 points, about two and a half hours. They follow [lesson 01](../../notebooks/01_tensors.ipynb) section by section. Each exercise takes one thing that
+# PyTorch does for you all day, and you do it once yourself.
 #
 # Every exercise has the same four cells: the question, a stub for your code, a check to run as
-# often as you like, and the graded cell. A check prints `ok`, or says what came and what was
-# expected. The graded cell, marked as such, begins with `check(...)`, which gives the verdict that
-# grading would: it tries your function on shapes, dtypes and memory layouts that you have not seen,
-# new ones each time. Below it stands one more example. So write for the general case, not for the
-# examples. Parts of an exercise earn their points separately.
+# often as you like, and the graded cell. A check prints `ok`, or says what it got and what it
+# expected. The graded cell begins with `# Graded` and `check(...)`. It gives the same verdict as
+# grading: it tests your function on shapes, dtypes and memory layouts that you have not seen, new
+# ones each time. Below it is one more example. So write for the general case, not for the examples.
+# Parts of an exercise earn their points separately.
 #
-# Some exercises say what your answer may not use. That holds for your function and all that it
-# calls; elsewhere in the notebook everything is allowed. What an answer uses is read from your
-# cells, and observed as they run, so code that hides it (`exec`, `globals()`, a file of your own that
-# is imported) earns nothing there.
+# Some exercises say what your answer may not use. This rule is for your function and everything
+# that it calls. Elsewhere in the notebook everything is allowed. Grading reads your cells and
+# watches them run, to see what your answer uses. So code that hides it (`exec`, `globals()`,
+# importing a file that you wrote) earns nothing in these exercises.
 #
-# Stuck? Each exercise holds two hints, folded away. The second says more than the first.
-# Run the next cell, then start.
+# Stuck? Each exercise has two hints, folded away. The second says more than the first. Run the next
+# cell, then start.
 
 # %% given="setup"
 import math
@@ -50,26 +49,26 @@ from utils.views import broadcast_aligner, roofline, share_map, stride_explorer
 # *Warm-up, 5 minutes, 2 points.*
 # From the lesson: [A tensor is a storage and a view](../../notebooks/01_tensors.ipynb#cell-id=a-tensor-is-a-storage-and-a-view).
 #
-# You load a 2 GB matrix of embeddings, keep one row, and delete the matrix. The memory is still
-# gone. To see why, you need two numbers for any tensor `t`: the bytes that its *view* addresses
-# (one for each element, each as wide as the dtype says), and the bytes that its *storage* holds.
+# You load a 2 GB matrix of embeddings, keep one row, and delete the matrix. But the memory is not
+# free again. To see why, you need two numbers for any tensor `t`: the bytes that its *view* reaches
+# (the number of elements times the bytes of one element), and the bytes that its *storage* holds.
 #
 # Write `bytes_of(t)`, which returns the pair `(view_bytes, storage_bytes)`, two ints.
 # An element that a view reaches twice counts twice in `view_bytes`.
 #
 # <details><summary>I'm not sure what to ask the tensor</summary>
 #
-# `t.numel()`, `t.element_size()` and `t.untyped_storage()` are all you need.
+# You need only `t.numel()`, `t.element_size()` and `t.untyped_storage()`.
 # </details>
-# <details><summary>The second number won't come out right</summary>
+# <details><summary>My second number is wrong</summary>
 #
-# A storage knows nothing of shapes or dtypes, so no arithmetic with them will find its size: it
-# is a run of bytes, and `nbytes` is a question that you can put to it.
+# A storage has no shape and no dtype, so you can't compute its size from them. It is a run of
+# bytes, and `nbytes()` says how many.
 # </details>
 
 # %% solution="bytes_of"
 def bytes_of(t: torch.Tensor) -> tuple[int, int]:
-    """Bytes that the view `t` addresses, and bytes that its storage holds."""
+    """The bytes that the view `t` reaches, and the bytes of its storage."""
     ### BEGIN SOLUTION
     view_bytes = t.numel() * t.element_size()
     return view_bytes, t.untyped_storage().nbytes()
@@ -110,25 +109,25 @@ verify("bytes_of", bytes_of)
 # *Easy, 5 minutes, 3 points.*
 # From the lesson: [Strides: how far is one step](../../notebooks/01_tensors.ipynb#cell-id=strides-how-far-is-one-step).
 #
-# When torch makes a new tensor it lays the elements out row by row: the last index runs fastest.
-# Given only the shape, which strides does that give? `stride[d]` is the number of elements to
-# walk when index `d` grows by one.
+# When torch makes a new tensor, it puts the elements into memory row by row: the last index runs
+# fastest. Given only the shape, which strides does that give? `stride[d]` is the number of elements
+# to walk when index `d` grows by one.
 #
-# Write `row_major_strides(shape)`. Two corners are worth points: a shape may hold sizes of 1 and
-# of 0, and torch's answer for those is part of the exercise. Make a few such tensors in a cell of
-# your own, look at their strides, and find the rule. Your function must work it out from the
-# numbers: it may not ask a tensor or an array where its elements lie, nor lay them out with `view`
-# or `reshape`.
+# Write `row_major_strides(shape)`. Two special cases are worth points: a shape may have sizes of 1
+# and of 0, and your function must give torch's strides for those too. Make a few such tensors in a
+# new cell, look at their strides, and find the rule. Your function must compute the strides from
+# the numbers: it may not ask a tensor or an array for its strides or addresses, and it may not use
+# `view` or `reshape`.
 #
 # <details><summary>I know the picture but not the formula</summary>
 #
-# Start at the last dimension, where a step is 1 element, and walk to the left. What does one step
+# Start at the last dimension. A step there is 1 element. Then walk to the left. What does one step
 # in dimension `d` skip? All the elements of the dimensions to its right.
 # </details>
 # <details><summary>My strides turn to zero</summary>
 #
-# A size of 0 takes everything to its left with it when it is multiplied in. Look at
-# `torch.empty(3, 0, 4).stride()`: as what does torch count the size 0?
+# If you multiply by a size of 0, all strides to its left become 0. Look at `torch.empty(3, 0,
+# 4).stride()`: which number does torch use in place of the size 0?
 # </details>
 
 # %% solution="row_major_strides"
@@ -165,26 +164,27 @@ verify("row_major_strides", row_major_strides)
 # *Easy, 10 minutes, 3 points.*
 # From the lesson: [The address of one element](../../notebooks/01_tensors.ipynb#cell-id=the-address-of-one-element).
 #
-# Indexing looks like a search, and is a single sum. Write `byte_offset(t, index)`: the distance,
-# in **bytes**, from the first byte of `t`'s storage to the element `t[index]`. The index holds
-# one integer for each dimension; as everywhere in Python, a negative one counts from the end.
+# Indexing looks like a search, but it is a single sum. Write `byte_offset(t, index)`, which returns
+# the distance, in **bytes**, from the first byte of `t`'s storage to the element `t[index]`. The
+# index has one integer for each dimension. As everywhere in Python, a negative one counts from the
+# end.
 #
-# Work from `t.stride()`, `t.storage_offset()`, `t.shape` and `t.element_size()`: indexing into
-# the tensor and asking the result where it lies would leave the sum to torch. So some tensors that
-# you get are only `Described`: they answer these four questions, and have no elements to index.
-# Their numbers are Python ints, larger than any int64, so that neither torch nor NumPy could hold
-# such a tensor; the sum is exact all the same.
+# Use `t.stride()`, `t.storage_offset()`, `t.shape` and `t.element_size()`. If you index the tensor
+# and ask the result for its address, torch computes the sum, and not you. So some tensors that you
+# get are only `Described`: they have these four attributes, but no elements to index. Their numbers
+# are Python ints, larger than any int64, so there is no such tensor in torch or NumPy. But your sum
+# must be exact.
 #
-# <details><summary>How do strides become a place?</summary>
+# <details><summary>How do I get from strides to a place?</summary>
 #
-# Each index takes `index[d]` steps of `stride[d]` elements. The view itself starts
-# `storage_offset()` elements into the storage.
+# Each index takes `index[d]` steps of `stride[d]` elements. The view itself starts at element
+# `storage_offset()` of the storage.
 # </details>
 # <details><summary>It works for fresh tensors but not for views</summary>
 #
-# Check three things on `torch.arange(12).view(3, 4).t()[1:]`: that you use the view's own
-# strides, that the storage offset is in the sum, and that everything, the offset too, is
-# multiplied by the bytes of an element.
+# Check three things on `torch.arange(12).view(3, 4).t()[1:]`: you use the view's own strides, the
+# storage offset is in the sum, and the whole sum, offset included, is multiplied by the bytes of an
+# element.
 # </details>
 
 # %% solution="byte_offset"
@@ -230,25 +230,25 @@ verify("byte_offset", byte_offset)
 # *Medium, 15 minutes, 4 points: one for each.*
 # From the lesson: [Making a view by hand: as_strided](../../notebooks/01_tensors.ipynb#cell-id=making-a-view-by-hand-as_strided).
 #
-# `x.t()` moves nothing. It hands you a second reading of the same bytes, and all it had to decide
-# were three things: sizes, strides and where to start. `torch.as_strided(x, size, stride,
-# storage_offset)` lets you decide them yourself. Make four of torch's views with that one call:
+# `x.t()` moves nothing. It gives you a second way to read the same bytes, and decides just three
+# things: sizes, strides and where to start. `torch.as_strided(x, size, stride, storage_offset)`
+# lets you decide them yourself. Make four of torch's views with that one call:
 #
 # - `transpose_view(x, dim0, dim1)`: two dimensions exchanged, like `x.transpose(dim0, dim1)`;
-#   here and below a dimension is counted from 0;
+#   dimensions are counted from 0;
 # - `narrow_view(x, dim, start, length)`: `length` entries of one dimension, from `start` on;
 # - `expand_view(x, sizes)`: sizes of 1 stretched to `sizes`, which has as many dimensions as `x`;
 # - `diagonal_view(x)`: the main diagonal of a matrix, square or not.
 #
-# Your input is often itself a view, with strides and an offset of its own, and some inputs are only
-# `Described`, as in exercise 3: they have a shape, strides and an offset, of any size, and of all
-# operators they know `as_strided` alone. The result must be a view of `x` and have the strides that
-# torch would give it. A function that lets torch make the view (`x.transpose`, slicing, `expand` …)
-# earns nothing; the others keep theirs.
+# Your input is often already a view, with its own strides and offset. Some inputs are only
+# `Described`, as in exercise 3: they have a shape, strides and an offset, of any size, and their
+# only operator is `as_strided`. The result must be a view of `x` and have the strides that torch
+# would give it. A function that lets torch make the view (`x.transpose`, slicing, `expand` …) earns
+# nothing. The other functions keep their points.
 #
-# <details><summary>What does as_strided take when I leave the offset out?</summary>
+# <details><summary>What does as_strided use when I leave the offset out?</summary>
 #
-# The offset that `x` has. Only one of the four views has to start anywhere else.
+# It uses the offset of `x`. Only one of the four views must start at another place.
 # </details>
 # <details><summary>The diagonal is giving me trouble</summary>
 #
@@ -344,36 +344,37 @@ verify("views_by_hand", transpose_view=transpose_view, narrow_view=narrow_view, 
 # From the lesson: [When view works and when reshape copies](../../notebooks/01_tensors.ipynb#cell-id=when-view-works-and-when-reshape-copies).
 #
 # `x.view(shape)` either returns at once, or complains that the "view size is not compatible with
-# input tensor's size and stride". It never looks at the data: shape and strides decide. Decide it
-# yourself.
+# input tensor's size and stride". It never looks at the data: shape and strides decide. Now decide
+# it yourself.
 #
 # Write `view_strides(shape, strides, new_shape)`, which returns the strides of the view, or `None`
-# when no strides can do it and the elements would have to be copied. Both shapes hold the same
-# number of elements, at least one, and at least one dimension each. The stride that you give to a
-# dimension of size 1 does not matter, since nobody ever takes a step along it; for the same reason
-# a dimension of size 1 in the input must never stand in the way, whatever its stride. Work from the
-# numbers: making a tensor or an array and asking it (`empty_strided`, `view`, `reshape`,
-# `stride` …) is not allowed, and could not be done with strides beyond int64, which are asked, too.
+# when no strides can do it and the elements would have to be copied. Both shapes have at least one
+# dimension and at least one element, and both have the same number of elements. The stride that you
+# give to a dimension of size 1 does not matter, because nobody ever takes a step along it. For the
+# same reason, a dimension of size 1 in the input must never stand in the way, whatever its stride.
+# Compute the strides from the numbers. You may not make a tensor or an array and ask it for the
+# strides (`empty_strided`, `view`, `reshape`, `stride` …). A tensor or an array can't have strides
+# beyond int64, which the tests use, too.
 #
 # <details><summary>What is the rule?</summary>
 #
 # Cut the input's dimensions into *chunks*. Two neighbours belong to one chunk when the outer one
-# continues where the inner one ends: `strides[d] == strides[d + 1] * shape[d + 1]`. Inside a
-# chunk the elements are evenly spaced, so it may be cut up again in any way. Nothing can cross
-# from one chunk into another.
+# continues where the inner one ends: `strides[d] == strides[d + 1] * shape[d + 1]`. Inside a chunk
+# the elements are evenly spaced, so you may cut the chunk in any new way. But no new dimension can
+# be in two chunks.
 # </details>
 # <details><summary>How do I turn that into code?</summary>
 #
-# First drop the sizes of 1 and merge the rest into a list of chunks `[length, step]`. Then walk
-# through `new_shape` from the right: each size takes its share of the last chunk. If the share
-# does not come out even, there is no view; when a chunk is used up, go on with the one before.
+# First drop the sizes of 1 and merge the other dimensions into a list of chunks `[length, step]`.
+# Then walk through `new_shape` from the right. Each size must divide the length of the last chunk.
+# If it doesn't, there is no view. When a chunk is used up, go on with the chunk before it.
 # </details>
 
 # %% solution="view_strides"
 def view_strides(
     shape: tuple[int, ...], strides: tuple[int, ...], new_shape: tuple[int, ...]
 ) -> tuple[int, ...] | None:
-    """Strides of `view(new_shape)` of a tensor with `shape` and `strides`; None if it must copy."""
+    """The strides after `view(new_shape)`, or None if there is no such view."""
     ### BEGIN SOLUTION
     chunks = []  # [length, step], outermost first
     for size, stride in zip(shape, strides, strict=True):
@@ -434,26 +435,26 @@ verify("view_strides", view_strides)
 # From the lesson: [Broadcasting: a view with stride 0](../../notebooks/01_tensors.ipynb#cell-id=broadcasting-a-view-with-stride-0).
 #
 # `a + b` with shapes (8, 1, 64) and (32, 64) repeats nothing in memory. Both operands become views
-# of the common shape, and a size of 1 is stretched by a step of 0.
+# with the common shape, and a size of 1 is stretched by a step of 0.
 #
 # Write `broadcast(shape_a, strides_a, shape_b, strides_b)`. It returns three tuples: the common
-# shape, then the strides with which `a` and `b` are read in it. Shapes are aligned at their last
+# shape, the strides of `a` in it, and the strides of `b` in it. Shapes are aligned at their last
 # dimension, and a dimension that an operand does not have counts as size 1. A size of 1 is
-# stretched to whatever the other is, 0 included; sizes that differ where neither is 1 raise
-# `ValueError`. The stride of a dimension whose common size is 1 does not matter. Work from the
-# numbers here too: `broadcast_shapes`, `expand` and their like, torch's or NumPy's, are not
-# allowed, nor is making a tensor (`torch.empty`, `zeros`, `ones`) to ask it. The numbers are Python
-# ints of any size, and many are too large for a tensor or an array.
+# stretched to the other size, 0 included. If two sizes differ and neither is 1, raise `ValueError`.
+# If the common size of a dimension is 1, its stride does not matter. Compute from the numbers here,
+# too. You may not use `broadcast_shapes`, `expand` and similar functions of torch or NumPy, and you
+# may not make a tensor (`torch.empty`, `zeros`, `ones`) to ask it for the answer. The numbers are
+# Python ints of any size, and many are too large for a tensor or an array.
 #
 # <details><summary>How do I align shapes of different length?</summary>
 #
-# Put sizes of 1 in front of the shorter shape until both have as many dimensions. Give the new
-# dimensions stride 0.
+# Put sizes of 1 in front of the shorter shape until both shapes have the same number of dimensions.
+# Give the new dimensions stride 0.
 # </details>
 # <details><summary>Which stride does a stretched dimension get?</summary>
 #
-# 0: one more along the index, no step in memory. A dimension that is not stretched keeps the
-# stride that it had.
+# It gets stride 0: the index grows by one, but there is no step in memory. A dimension that is not
+# stretched keeps its stride.
 # </details>
 
 # %% solution="broadcast"
@@ -523,8 +524,8 @@ verify("broadcast", broadcast)
 # *Easy, 10 minutes, 3 points.*
 # From the lesson: [The silent (64, 64) bug](../../notebooks/01_tensors.ipynb#cell-id=the-silent-64-64-bug).
 #
-# A colleague trains `nn.Linear(64, 1)` on one number for each sentence. The loss goes down a
-# little and stays there, at about the variance of the targets, however long it runs. This is the
+# A colleague trains `nn.Linear(64, 1)` on one number for each sentence. The loss goes down a little
+# and then stays at about the variance of the targets, however long the training runs. This is the
 # loss function:
 #
 # ```python
@@ -532,12 +533,12 @@ verify("broadcast", broadcast)
 #     return ((prediction - target) ** 2).mean()
 # ```
 #
-# Mend it as `mended_loss(prediction, target)`: the mean squared error of B predictions and B
-# targets, as a 0-dim tensor of their dtype, through which gradients flow back to the prediction.
-# Either argument may come as (B,) or as (B, 1). Anything else, two different batch sizes included,
-# raises `ValueError`: a loss that refuses is worth more than one that guesses. (While exploring,
-# `assert` is the quick habit; in a function that others call, raise an exception that says what is
-# wrong.)
+# Write the fixed version, `mended_loss(prediction, target)`. It returns the mean squared error of B
+# predictions and B targets, as a 0-dim tensor of their dtype, through which gradients flow back to
+# the prediction. Each argument may have shape (B,) or (B, 1). Anything else, two different batch
+# sizes included, must raise `ValueError`: a loss that refuses is worth more than one that guesses.
+# (While you explore, `assert` is quick. In a function that others call, raise an exception that
+# says what is wrong.)
 #
 # <details><summary>What is wrong with the colleague's version?</summary>
 #
@@ -545,8 +546,8 @@ verify("broadcast", broadcast)
 # </details>
 # <details><summary>I flatten both, and a case still fails</summary>
 #
-# What happens to a batch of 1 beside a batch of 5 once both are vectors? Compare the lengths
-# yourself, before you subtract.
+# What happens to a batch of 1 and a batch of 5 when both are vectors? Compare the lengths yourself,
+# before you subtract.
 # </details>
 
 # %% solution="mended_loss"
@@ -613,20 +614,20 @@ verify("mended_loss", mended_loss)
 # *5 minutes, 3 points, read by a person.*
 #
 # Your colleague asks: "PyTorch checks shapes all the time. Why did it let this pass, and why did
-# the loss even fall a little?" Answer in three to five sentences, in the cell below. Say what shape
-# the difference had and by which rule, what the mean was then a mean of, and which constant
-# prediction makes that mean smallest.
+# the loss even fall a little?" Answer in three to five sentences, in the cell below. Say three
+# things: which shape the difference had and which rule gave this shape, over which numbers the mean
+# was taken, and which constant prediction makes this mean smallest.
 #
 # === BEGIN MARK SCHEME ===
 #
 # One point each:
 #
 # - The rule: shapes align on the right, so (B, 1) and (B,) become (B, B) by stretching both sizes
-#   of 1; that is legal broadcasting, so nothing is wrong as far as any operator can see.
-# - The mean runs over all B² pairs of a prediction with every target, not over the B matching
-#   pairs; it is still a scalar, so backward works and training goes on.
-# - Each prediction is pulled towards all targets alike, so the best that the model can do is to
-#   predict their mean; the loss falls until it reaches the targets' variance.
+#   of 1. This is legal broadcasting, so no operator sees a mistake.
+# - The mean is taken over all B² pairs of a prediction and a target, not over the B matching
+#   pairs. It is still a scalar, so backward works and training goes on.
+# - Each prediction is pulled towards all targets equally, so the best that the model can do is to
+#   predict their mean. The loss falls until it reaches the targets' variance.
 #
 # === END MARK SCHEME ===
 
@@ -639,35 +640,35 @@ verify("mended_loss", mended_loss)
 # *Medium, 15 minutes, 3 points.*
 # From the lesson: [matmul, bmm, einsum, rearrange](../../notebooks/01_tensors.ipynb#cell-id=matmul-bmm-einsum-rearrange).
 #
-# The heart of a transformer is one einsum. From `x` of shape (batch, length, d_model), make
-# queries and keys with two linear layers, deal their channels out to the heads, and compare every
-# query with every key:
+# The heart of a transformer is one einsum. From `x` of shape (batch, length, d_model), make queries
+# and keys with two linear layers, split their channels into heads, and compare every query with
+# every key:
 #
 # $$\text{scores}_{b,h,s,t} = \frac{1}{\sqrt{d_\text{head}}} \sum_d q_{b,h,s,d}\; k_{b,h,t,d}$$
 #
-# Write `attention_scores(x, w_q, w_k, n_heads)`. The weights are stored as `nn.Linear` stores
-# them, (out, in), both (d_model, d_model), with no bias. Head 0 owns the first
-# `d_model // n_heads` channels of the queries and keys, head 1 the next ones, and so on. The
-# result has shape (batch, n_heads, length, length). No softmax, no mask: those come later.
-# `rearrange` and `torch.einsum` make it three lines, but any way is fine.
+# Write `attention_scores(x, w_q, w_k, n_heads)`. The weights are stored as `nn.Linear` stores them,
+# (out, in). Both have shape (d_model, d_model), and there is no bias. Head 0 owns the first
+# `d_model // n_heads` channels of the queries and keys, head 1 owns the next ones, and so on. The
+# result has shape (batch, n_heads, length, length). There is no softmax and no mask: they come
+# later. With `rearrange` and `torch.einsum` you need three lines, but any way is fine.
 #
-# <details><summary>How do I deal out the heads?</summary>
+# <details><summary>How do I split the channels into heads?</summary>
 #
 # With `rearrange` you name the dimensions on both sides of an arrow. A pair in brackets, such as
-# `(h d)`, reads one dimension as two, of which the first varies slowest; tell it the size of one
-# of them. The lesson does it for a tensor of your own.
+# `(h d)`, reads one dimension as two, and the first of them changes slowest. Give `rearrange` the
+# size of one of them. The lesson has an example.
 # </details>
 # <details><summary>Right shape, wrong numbers</summary>
 #
-# Three usual suspects: the weights want a transpose (`x @ w_q.T`); the root is of the width of one
-# head; and in the einsum, `s` comes from the queries and `t` from the keys.
+# Check three things. The weights need a transpose (`x @ w_q.T`). The root is the root of one head's
+# width. In the einsum, `s` comes from the queries and `t` from the keys.
 # </details>
 
 # %% solution="attention_scores"
 def attention_scores(
     x: torch.Tensor, w_q: torch.Tensor, w_k: torch.Tensor, n_heads: int
 ) -> torch.Tensor:
-    """Scaled scores (B, H, S, S) of x: (B, S, D) with weights w_q, w_k: (D, D) as (out, in)."""
+    """The scaled scores, (B, H, S, S), for x: (B, S, D) and weights (out, in): (D, D)."""
     ### BEGIN SOLUTION
     q = rearrange(x @ w_q.T, "b s (h d) -> b h s d", h=n_heads)
     k = rearrange(x @ w_k.T, "b s (h d) -> b h s d", h=n_heads)
@@ -715,26 +716,28 @@ verify("attention_scores", attention_scores)
 # *Medium, 15 minutes, 4 points.*
 # From the lesson: [Which dtype comes out](../../notebooks/01_tensors.ipynb#cell-id=which-dtype-comes-out).
 #
-# `torch.ones(3, dtype=torch.int32) + 0.5` is float32, in NumPy the same sum is float64, and
-# `half + tensor(0.5, dtype=torch.float64)` stays half. There is one rule behind all of it.
+# `torch.ones(3, dtype=torch.int32) + 0.5` is float32, in NumPy the same sum is float64, and `half +
+# tensor(0.5, dtype=torch.float64)` stays half. In torch there is one rule behind all of it.
 #
-# Write `result_dtype(a, b)`: the dtype of `a + b`, where each of the two is a tensor with
+# Write `result_dtype(a, b)`, which returns the dtype of `a + b`. Each operand is a tensor with
 # dimensions, a tensor with none, or a Python number, and at least one is a tensor. You may use
-# `torch.promote_types(dtype, dtype)`, which answers for two *dtypes*. You may not add, or do other
-# arithmetic, with them or with copies of them, nor make tensors for it (`torch.zeros`, `ones`,
-# `empty`, `full` and the like), nor ask `result_type`, torch's or NumPy's.
+# `torch.promote_types(dtype, dtype)`, which takes two *dtypes*. You may not add the two operands or
+# copies of them, or do other arithmetic with them. You may not make tensors for it (`torch.zeros`,
+# `ones`, `empty`, `full` and the like), and you may not call `result_type`, torch's or NumPy's.
 #
 # <details><summary>What is the rule?</summary>
 #
-# Dtypes come in categories: bool, integers, floats, complex. Operands come in ranks: tensors with
-# dimensions first, then 0-dim tensors, then Python numbers. Within one rank dtypes are promoted.
-# A lower rank has a say only when its category is higher than that of the rank above it. (A float
-# tensor that becomes complex keeps its width: `dtype.to_complex()` names that dtype.)
+# Dtypes have categories, from low to high: bool, integers, floats, complex. Operands have ranks,
+# from high to low: tensors with dimensions, 0-dim tensors, Python numbers. Dtypes of the same rank
+# are promoted. An operand of lower rank counts only if its category is higher than the category of
+# the operand of higher rank. (A float tensor that becomes complex keeps its width:
+# `dtype.to_complex()` gives that dtype.)
 # </details>
-# <details><summary>Which dtype has a Python number?</summary>
+# <details><summary>Which dtype does a Python number have?</summary>
 #
-# bool, int64, torch's *default* float (float32), and the complex of that. Mind the order in which
-# you ask: in Python, `isinstance(True, int)` is true. `torch.tensor(number).dtype` knows it all.
+# It has bool, int64, torch's *default* float (float32), or the complex dtype of this float. Be
+# careful with the order of your tests: in Python, `isinstance(True, int)` is true.
+# `torch.tensor(number).dtype` gives the right dtype for each kind of number.
 # </details>
 
 # %% solution="result_dtype"
@@ -811,29 +814,31 @@ verify("result_dtype", result_dtype)
 # *Medium, 20 minutes, 6 points: three for the layer, three for MiniGPT.*
 # From the lesson: [Counting FLOPs and bytes](../../notebooks/01_tensors.ipynb#cell-id=counting-flops-and-bytes).
 #
-# Before you measure anything, know what to expect. Two functions:
+# Before you measure anything, know what to expect. Write two functions:
 #
 # `linear_cost(batch, d_in, d_out, itemsize)` returns `{"flops": …, "bytes": …}` for one linear
-# layer with a bias. FLOPs: those of the matrix product, where a multiplication and its addition
-# are two; the bias is too small to count. Bytes: the input, the weight and the bias are each read
-# once, the output is written once, each element `itemsize` bytes wide.
+# layer with a bias. The FLOPs are those of the matrix product, and a multiplication and its
+# addition are two FLOPs. The bias is too small to count. For the bytes, the input, the weight and
+# the bias are each read once, and the output is written once. Each element has `itemsize` bytes.
 #
 # `minigpt_flops(config, batch, length)` returns the FLOPs of MiniGPT's forward pass over `batch`
-# sequences of `length` tokens, counting matrix products alone. Read the sizes from `config`, for
-# they vary; `print(MiniGPTConfig())` shows its fields. In each of `config.n_layers`
-# blocks: four (d_model, d_model) projections (queries, keys, values, and the one that mixes the
-# heads); the scores, and the sum of values weighted by them, over all `length` × `length` pairs
-# (nothing is saved for the causal mask); and an MLP, d_model to d_ff and back. After the blocks,
-# the LM head, d_model to vocab_size, at every position. Looking up an embedding multiplies nothing.
+# sequences of `length` tokens. Count only matrix products. Read the sizes from `config`, because
+# they vary; `print(MiniGPTConfig())` shows its fields. Each of the `config.n_layers` blocks has
+# three groups of products. There are four (d_model, d_model) projections: queries, keys, values,
+# and the one that mixes the heads. There are the scores, and the sum of values weighted by them,
+# over all `length` × `length` pairs (the causal mask saves nothing). And there is an MLP, d_model
+# to d_ff and back. After the blocks comes the LM head, d_model to vocab_size, at every position.
+# Looking up an embedding multiplies nothing.
 #
 # <details><summary>What does one product cost?</summary>
 #
-# (M, K) times (K, N): M·N results, each a sum of K products. That makes 2·M·K·N.
+# (M, K) times (K, N) gives M·N results, and each result is a sum of K products. That makes 2·M·K·N
+# FLOPs.
 # </details>
 # <details><summary>And the attention table?</summary>
 #
-# Together, the heads are as wide as the model. So all the scores cost as much as one product of
-# (length, d_model) with (d_model, length) for each sequence, and so do the weighted sums.
+# Together, the heads are as wide as the model. So for each sequence, all the scores cost as much as
+# one product of (length, d_model) and (d_model, length). The weighted sums cost the same.
 # </details>
 
 # %% solution="model_costs"
@@ -885,10 +890,9 @@ verify("model_costs", linear_cost=linear_cost, minigpt_flops=minigpt_flops)
 # %% [markdown]
 # ## Done
 #
-# Use *Kernel → Restart Kernel and Run All Cells* once more, so that you know your notebook works
-# from top to bottom, then save it. The *Validate* button above does the same, and lists the graded
-# cells whose example fails.
+# Use *Kernel → Restart Kernel and Run All Cells* once more, so that you know that your notebook
+# works from top to bottom. Then save it.
 #
-# You can now say where every element of a tensor lies, who else is reading it, what a reshape
-# costs, what comes out of a mixed sum, and how long a forward pass must take at least. [Phase 02](../../notebooks/02_autograd.ipynb#cell-id=pytorchs-own-graph)
-# asks the next question: when this tensor changes a little, by how much does the loss?
+# You can now say where every element of a tensor is, which other tensors read it, what a reshape
+# costs, which dtype a mixed sum has, and how long a forward pass must take at least. [Phase 02](../../notebooks/02_autograd.ipynb#cell-id=pytorchs-own-graph) asks the next question: when
+# this tensor changes a little, by how much does the loss?

@@ -11,34 +11,35 @@
 # [lesson 02](../../notebooks/02_autograd.ipynb). You begin with three lines on paper and end with
 # the gradients of a trained language model's last layer.
 #
-# The rule of this lab: where a gradient is asked for, you derive it yourself, and your answers use
-# neither `torch.autograd` nor `torch.func`, no `backward`, `grad` or `requires_grad_` of a tensor,
-# nor the functions that torch itself calls on the way back, such as `native_layer_norm_backward`.
-# The rule does not hold in three exercises: 10 and 11 are about autograd itself, and in 4 autograd
-# would save you nothing. In the visible checks, and in cells of your own, autograd tells you whether
-# you derived a gradient right. All else of torch is yours, unless an exercise says otherwise.
+# The rule of this lab: you derive every gradient yourself. Your answers may not use
+# `torch.autograd` or `torch.func`, a tensor's `backward`, `grad` or `requires_grad_`, or the
+# functions that torch itself calls on the way back, such as `native_layer_norm_backward`. The rule
+# does not apply in three exercises: 10 and 11 are about autograd itself, and in 4 autograd would
+# save you nothing. In the visible checks, and in cells that you add, autograd tells you whether
+# your gradient is right. Everything else in torch is allowed, unless an exercise says otherwise.
 #
 # Each graded cell begins with `check(...)`, which gives the verdict that grading would give, on new
-# cases each time. Your functions then meet shapes, memory layouts and *incoming gradients* that you
-# have not seen:
+# cases each time. These cases have shapes, memory layouts and *incoming gradients* that you have
+# not seen, for example:
 #
-# - sizes of 1, and batches of nothing;
+# - sizes of 1, and empty batches;
 # - transposed, sliced and expanded tensors;
 # - more than two dimensions wherever a shape begins with "…".
 #
-# Unless an exercise says more, all floating-point tensors of a call are float32, or all are float64,
-# and so is what you return. None of your functions may change a tensor that it was given, because
-# its owner may still read it. The incoming gradients matter most: a function that is right only when
-# all of them are 1 is right only at the very top of a graph.
+# Unless an exercise says something else,
+# the floating-point tensors of a call are all float32 or all float64, and your results have the
+# same dtype. Your functions may not change the tensors that they get, because other code may still
+# read them. The incoming gradients matter most: if a function is right only for incoming gradients
+# of 1, it is right only at the very top of a graph.
 #
-# The rule holds for an answer and for all that it calls. Classes and functions of your own may have
-# any name, `backward` and `grad` too. What an answer uses is read from your cells, and observed while
-# they run, so code that hides it (`exec`, `globals()`, an import of a file of your own) earns nothing
-# where the rule holds.
+# The rule applies to an answer and to everything that it calls. Your own classes and functions may
+# have any name, also `backward` and `grad`. The grader reads your cells and observes them while
+# they run. So code that hides what it uses (`exec`, `globals()`, an import of your own file) earns
+# nothing where the rule applies.
 #
-# Parts of an exercise earn their points separately. You may call a function of an earlier exercise
-# in a later one; its mistakes come along, so mend it first. Each exercise has two hints, folded
-# away. Run the next cell, then start.
+# Parts of an exercise earn their points separately. In a later exercise, you may call a function of
+# an earlier one. But then its mistakes count again, so fix it first. Each exercise has two hints,
+# folded away. Run the next cell, then start.
 
 # %% given="setup"
 import torch
@@ -57,21 +58,22 @@ from utils.views import autograd_graph, backward_stepper, finite_difference_erro
 # From the lesson: [Three lines, by hand](../../notebooks/02_autograd.ipynb#cell-id=three-lines-by-hand).
 #
 # The lesson's graph: `c = a·b`, then `d = c + a`, then `L = d²`. The *adjoint* of a node is the
-# derivative of L with respect to it: by how much L grows, for each unit that this node grows.
+# derivative of L with respect to the node: how much L grows for each unit that the node grows.
 #
-# Write `scalar_adjoints(a, b)`. It takes two numbers, of any sign, 0 too, and returns a dict with the
-# adjoints of `"L"`, `"d"`, `"c"`, `"b"` and `"a"`, as plain numbers. Plain arithmetic is enough.
-# Some calls bring `Exact` numbers: they have more digits than a float, and know only `+`, `-`, `*`,
-# `/` and `**`.
+# Write `scalar_adjoints(a, b)`. It takes two numbers, which may be positive, negative or 0, and
+# returns a dict with the adjoints of `"L"`, `"d"`, `"c"`, `"b"` and `"a"`, as plain numbers.
+# Plain arithmetic is enough. Some calls pass `Exact` numbers: they have more digits than a float,
+# and know only `+`, `-`, `*`, `/` and `**`.
 #
 # <details><summary>Where do I begin?</summary>
 #
-# At the end: L grows by 1 when L grows by 1. Then go back one node at a time. Each node gets the
-# adjoint of the node that uses it, times the derivative of that node with respect to it.
+# At the end: L grows by 1 when L grows by 1. Then go back one node at a time. The adjoint of a node
+# is the adjoint of its user, times the derivative of the user with respect to the node.
 # </details>
 # <details><summary>Four of the five are right</summary>
 #
-# Then it is `a`. Who uses it? Look at all three lines once more, and let every user pay its share.
+# Then `a` is wrong. Which nodes use `a`? Look at all three lines once more, and add the shares of
+# all users.
 # </details>
 
 # %% solution="scalar_adjoints"
@@ -93,7 +95,7 @@ expect_equal("dL/db", adjoints["b"], 32.0)
 flat = scalar_adjoints(2.0, -1.0)  # here d is 0, the lowest point of a square
 expect_equal("where d is 0", [abs(flat[name]) for name in "dcba"], [0.0, 0.0, 0.0, 0.0])
 expect_equal("exact numbers", scalar_adjoints(Exact(2**70 + 1), Exact(0))["d"] == 2**71 + 2, True)
-expect_equal("dL/db at b = 0, below 0", scalar_adjoints(-3.0, 0.0)["b"], 18.0)
+expect_equal("dL/db at b = 0, a below 0", scalar_adjoints(-3.0, 0.0)["b"], 18.0)
 backward_stepper({"c": "a * b", "d": "c + a", "L": "d ** 2"}, a=2.0, b=3.0)
 
 # %% test="scalar_adjoints" points=2
@@ -110,9 +112,10 @@ verify("scalar_adjoints", scalar_adjoints)
 # *Medium, 20 minutes, 5 points.*
 # From the lesson: [An engine in twenty lines](../../notebooks/02_autograd.ipynb#cell-id=an-engine-in-twenty-lines).
 #
-# The lesson's engine is made of objects that point at each other. Make one that keeps a *tape*
-# instead: it writes down each operation as it happens, and reads the list backwards. On a tape,
-# a number is known by its place: the first one recorded is node 0, the next is node 1.
+# The lesson's engine is made of objects that point at each other.
+# Make one that keeps a *tape* instead: a list that records each operation when it happens. To find
+# gradients, the engine reads this list backwards. On a tape, a number is known by its place: the
+# first number recorded is node 0, the next is node 1.
 #
 # Complete the class `Tape`:
 #
@@ -120,24 +123,26 @@ verify("scalar_adjoints", scalar_adjoints)
 #   of 1 or more) each record a new node and return its number, an int;
 # - `value(i)` is the value of node `i`;
 # - `gradients(i)` is a list with a float, or an `Exact` number, for **every** node recorded so far:
-#   the derivative of node `i` with respect to that one, and 0.0 where node `i` does not depend on it.
+#   the derivative of node `i` with respect to that node. It is
+#   0.0 where node `i` does not depend on it.
 #
-# The values are floats, or `Exact` numbers as in exercise 1; record them as they come, and calculate
-# with them as they are. A float would lose digits, and so would an array or a tensor of floats. Values
-# may be 0. Asking twice must give the same answer twice, and a question about another node must give
-# that node's own answer. More may be recorded after a question, and two tapes know nothing of each other.
-# The tapes here have a dozen nodes or so: don't worry about speed or depth.
+# The values are floats, or `Exact` numbers as in exercise 1. Don't convert them:
+# record them as they come, and calculate with them as they are. A float would lose digits, and so
+# would an array or a tensor of floats. Values may be 0.
+# Asking twice must give the same answer twice, and each node must get its own answer.
+# More nodes may be recorded after a question, and two tapes share nothing. The tapes here have
+# about a dozen nodes: don't worry about speed or depth.
 #
 # <details><summary>What must be written down for each node?</summary>
 #
-# Its value, the numbers of its inputs, and for each input the local derivative. All three are
-# known at the moment of recording.
+# Write down its value, the numbers of its inputs, and the local derivative for each input. All
+# three are known at the moment of recording.
 # </details>
 # <details><summary>In which order do I go back, and what do I do at a node?</summary>
 #
-# A node is always recorded after its inputs, so from the asked node down to 0 every user comes
-# before what it uses. At each node, every input's adjoint *grows by* something. What about
-# `mul(i, i)`? If you do this right there is nothing special about it.
+# A node is always recorded after its inputs, so from node `i` down to node 0, every user comes
+# before the nodes that it uses. At each node, every input's adjoint *grows by* something. And
+# `mul(i, i)`? If your code is right, it needs no special case.
 # </details>
 
 # %% solution="Tape"
@@ -203,7 +208,7 @@ c = tape.mul(a, b)
 d = tape.add(c, a)
 expect_equal("the value of d", tape.value(d), 8.0)
 expect_equal("dd/da, dd/db, dd/dc, dd/dd", tape.gradients(d), [4.0, 2.0, 1.0, 1.0])
-expect_equal("of c, which knows nothing of d", tape.gradients(c), [3.0, 2.0, 1.0, 0.0])
+expect_equal("the gradients of c", tape.gradients(c), [3.0, 2.0, 1.0, 0.0])
 tape = Tape()
 a = tape.leaf(2.0)
 square = tape.power(a, 2)
@@ -211,7 +216,7 @@ cube = tape.mul(square, a)
 both = tape.add(square, cube)  # a² + a³, where the cube uses the square
 expect_equal("its derivatives", tape.gradients(both), [16.0, 3.0, 1.0, 1.0])
 fourth = tape.power(a, 4)
-expect_equal("of a node that came later", tape.gradients(fourth), [32.0, 0.0, 0.0, 0.0, 1.0])
+expect_equal("the gradients of a later node", tape.gradients(fourth), [32.0, 0.0, 0.0, 0.0, 1.0])
 expect_equal("the first question again", tape.gradients(both), [16.0, 3.0, 1.0, 1.0, 0.0])
 tape = Tape()
 zero, five, other = tape.leaf(0.0), tape.leaf(5.0), tape.leaf(5.0)  # equal, and two nodes
@@ -238,31 +243,32 @@ verify("Tape", Tape)
 # *Medium, 15 minutes, 3 points.*
 # From the lesson: [Who may go first](../../notebooks/02_autograd.ipynb#cell-id=who-may-go-first).
 #
-# PyTorch keeps no tape. A tensor knows its `grad_fn`, which knows those of its inputs, and the
-# order must be found. A node may only be visited when its adjoint is complete, that is, after
-# **every** node that uses it.
+# PyTorch keeps no tape. A tensor knows its `grad_fn`, which knows the `grad_fn` of each input. So
+# PyTorch must find the order. A node may only be visited when its adjoint is complete, that is,
+# after **every** node that uses it.
 #
-# Write `backward_order(graph, root)`. The graph is a dict: the name of each node, and the list of
-# names of its inputs (a name stands twice where an input is used twice). Return a list of all
-# nodes that `root` depends on, `root` itself first, each of them once, and none before a node that
-# uses it. Where that leaves a choice, any order is right. Nodes that `root` does not depend on may
-# be in the dict, and have no place in the list; the order of the dict says nothing. `root` may use
-# nothing at all. (The dict is a copy, made for you: do with it as you like.)
+# Write `backward_order(graph, root)`. The graph is a dict from the name of each node to the list of
+# its inputs' names (the list has a name twice if the node uses that input twice). Return a list of
+# all nodes that `root` depends on, with `root` itself first. Each node is in the list once, and
+# no node comes before a node that uses it. If more than one order fits, any order is right. The
+# dict may contain nodes that `root` does not depend on. They do not belong in the list. The order
+# of the dict means nothing, and `root` may have no inputs. (The dict is a copy, made for you:
+# do with it as you like.)
 #
-# Real graphs are deep: an RNN over a long text makes thousands of nodes in a row. Yours will be
-# asked about six thousand.
+# Real graphs are deep: an RNN over a long text makes thousands of nodes in a row. Your function
+# will get a graph with six thousand.
 #
 # <details><summary>Why is breadth first not enough?</summary>
 #
-# In the lesson's graph `a` is one step from `d`, and so is `c`, which uses `a`. Steps from the
-# root say nothing about who has to wait for whom.
+# In the lesson's graph, `a` and `c` are both one step from `d`, but `c` uses `a`. The number of
+# steps from the root does not say which node must wait for which.
 # </details>
 # <details><summary>How do I know that a node is ready?</summary>
 #
-# Count, for each node that can be reached from the root, how many times others that can be reached
-# use it (that is the bookkeeping that PyTorch's engine does, too). Each visit takes one off the count of each of
-# its inputs. A node that has come to 0 is ready. A loop with a list of ready nodes needs no
-# recursion, of which Python has little.
+# For each node that can be reached from the root, count how many times other reachable nodes use
+# it. (PyTorch's engine does this, too.) When you visit a node, subtract 1 from the count of each of
+# its inputs. A node is ready when its count is 0. A loop with a list of ready nodes needs no
+# recursion, which Python limits.
 # </details>
 
 # %% solution="backward_order"
@@ -343,18 +349,18 @@ verify("backward_order", backward_order)
 # shape (32, 600), and the gradient of the bias must have shape (600,).
 #
 # Write `unbroadcast(grad, shape)`: the gradient for a tensor of `shape` that was broadcast to the
-# shape of `grad`. Broadcasting may have put new dimensions in front, stretched sizes of 1, or
-# both; it may have done nothing. The result has exactly `shape`, and the dtype of `grad`, which may
-# be any floating-point dtype, float16 and bfloat16 too.
+# shape of `grad`. Broadcasting may have put new dimensions in front, stretched sizes of 1, or both;
+# or it may have done nothing. The result has exactly `shape`. It has the dtype of `grad`, which may
+# be any floating-point dtype, also float16 or bfloat16.
 #
 # <details><summary>What is the rule?</summary>
 #
-# One number was read in many places. Each of them sends back its own gradient, and paths add.
+# One number was read in many places. Each place sends back a gradient, and paths add.
 # </details>
 # <details><summary>My result has too few dimensions, or too many</summary>
 #
-# Two things happened on the way there, so two happen on the way back. Dimensions that are new
-# must go; dimensions that were stretched must stay, with size 1. `sum` has an argument for that.
+# Broadcasting does two things, so the way back does two things. New dimensions must go. Stretched
+# dimensions must stay, with size 1: `sum` has an argument for that.
 # </details>
 
 # %% solution="unbroadcast"
@@ -402,23 +408,23 @@ verify("unbroadcast", unbroadcast)
 # From the lesson: [A layer only has to know one product](../../notebooks/02_autograd.ipynb#cell-id=a-layer-only-has-to-know-one-product).
 #
 # From here on, each function receives `grad_output`, the gradient of the loss for the layer's
-# *output*, and returns the gradients for its inputs. It is called a vector–Jacobian product, and
-# it is the only thing that a layer must know to take part in backward.
+# *output*, and returns the gradients for its inputs. Such a function is called a vector–Jacobian
+# product. A layer needs nothing else to take part in backward.
 #
 # The layer is `y = x @ weight.T + bias`, with `x` of shape (…, in), `weight` (out, in) and `bias`
-# (out,); so `y` and `grad_output` have shape (…, out), with one or more dimensions in front.
-# Write `linear_vjp(grad_output, x, weight)`, which returns the gradients for `x`, `weight` and
-# `bias`, in this order, each in the shape of what it belongs to.
+# (out,). So `y` and `grad_output` have shape (…, out), with one or more dimensions in front. Write
+# `linear_vjp(grad_output, x, weight)`, which returns the gradients for `x`, `weight` and `bias`, in
+# this order. Each gradient has the shape of its tensor.
 #
 # <details><summary>How do I find a matrix formula?</summary>
 #
 # Take one number of the output: row n, channel k is the sum over i of x[n, i] · weight[k, i], plus
-# bias[k]. Ask of each input which outputs it reaches and with which factor, then add up. Shapes
-# will often leave only one way to write the sum.
+# bias[k]. For each input, ask which outputs it reaches and with which factor, then add up. Often
+# the shapes allow only one way to write the sum.
 # </details>
 # <details><summary>It works for a matrix but not for a batch of sequences</summary>
 #
-# To the weight and the bias, all rows are alike, whether they stand in one dimension or in three.
+# For the weight and the bias, it does not matter whether the rows are in one dimension or in three.
 # Make it one: `flatten(0, -2)`.
 # </details>
 
@@ -451,7 +457,7 @@ for shape, dtype in (
     for name, got, want in zip(("x", "weight", "bias"), mine, theirs, strict=True):
         expect_close(f"{name}, where x is {shape}", got, want, atol=1e-5, rtol=1e-4)
     for before, after in zip(copies, sent, strict=True):
-        expect_equal("what came is as it was", after, before)
+        expect_equal("the input is unchanged", after, before)
 
 # %% test="linear_vjp" points=4
 # Graded
@@ -473,24 +479,24 @@ verify("linear_vjp", linear_vjp)
 # A colleague writes: "My model has a million parameters, so its gradient is a million derivatives.
 # How can one backward, at about twice the cost of a forward, find them all? And why does PyTorch
 # refuse `losses.backward()` when I leave out the `.mean()` and have 32 losses?" Answer in four to
-# six sentences. Say what one backward computes and why that is cheap, and what a vector of losses
-# would need if each of them is to have its own gradient.
+# six sentences. Say what one backward computes and why that is cheap. Say also what you would need
+# to get a gradient for each loss in a vector of losses.
 #
 # === BEGIN MARK SCHEME ===
 #
 # One point each:
 #
-# - One backward computes a vector–Jacobian product: it starts with one number (or vector) at the
-#   output and goes once through the graph, at each node multiplying the incoming gradient by the
-#   local Jacobian without ever forming it. The cost is that of a few forwards, however many inputs
-#   there are.
+# - One backward computes a vector–Jacobian product. It starts with one number (or vector) at the
+#   output and goes once through the graph. At each node, it multiplies the incoming gradient by the
+#   local Jacobian, without ever building this Jacobian. The cost is a few forwards, for any number
+#   of inputs.
 # - With a scalar loss the Jacobian has one row, so the product with the vector (1) *is* the
-#   gradient: every parameter's derivative comes out of the same pass.
-# - With 32 losses the Jacobian has 32 rows. One backward gives one combination of the rows, which is
-#   why PyTorch asks for the `gradient` argument (the weights of the combination); a gradient for each
+#   gradient: one pass gives every parameter's derivative.
+# - With 32 losses the Jacobian has 32 rows. One backward gives one combination of the rows. So
+#   PyTorch asks for the `gradient` argument (the weights of the combination). A gradient for each
 #   loss takes 32 backwards, one for each unit vector (or the same batched, by `vmap` /
-#   `is_grads_batched` / `torch.func.jacrev`). Accept forward mode as cheaper only where inputs are
-#   few.
+#   `is_grads_batched` / `torch.func.jacrev`). Accept forward mode as cheaper only if there are few
+#   inputs.
 #
 # === END MARK SCHEME ===
 
@@ -503,21 +509,21 @@ verify("linear_vjp", linear_vjp)
 # *Medium, 20 minutes, 4 points: two for each.*
 # From the lesson: [Softmax: a Jacobian that nobody makes](../../notebooks/02_autograd.ipynb#cell-id=softmax-a-jacobian-that-nobody-makes).
 #
-# `relu_vjp(grad_output, x)`: the gradient for `x` of any shape, where the output was `relu(x)`. At
-# exactly 0, and at −0, relu has no derivative. PyTorch has chosen a value there: find out which, and
-# use the same.
+# `relu_vjp(grad_output, x)`: the gradient for `x` of any shape, where the output was `relu(x)`.
+# At exactly 0, and at −0, relu has no derivative. PyTorch has chosen a value there:
+# find out which, and use the same value.
 #
 # `softmax_vjp(grad_output, y)`: the gradient for the input of `softmax` over the last dimension,
-# where `y` (…, n) is its **output**. The input is not there, and you won't miss it. (Nor could you
-# always get it back: a probability of exactly 0 has no logarithm.) Every output depends on every
-# input of its row:
+# where `y` (…, n) is its **output**. You don't get the input, and you don't need it. (You could not
+# always compute the input from the output: a probability of exactly 0 has no logarithm.)
+# Every output depends on every input of its row:
 #
 # $$\frac{\partial y_i}{\partial x_j} = y_i\,(\delta_{ij} - y_j)$$
 #
-# so the Jacobian of a row of 600 has 360,000 entries. You don't need to build it: multiply the formula
-# by the incoming gradient, sum over i, and look at what is left. Only products and sums are left, and
-# those exist for whole numbers, too. Some calls have an int64 `y` and an int64 `grad_output`: then
-# return the int64 tensor that the formula gives, exactly.
+# so the Jacobian of a row of 600 has 360,000 entries. You don't need to build it: multiply the
+# formula by the incoming gradient, sum over i, and look at what is left.
+# Only products and sums are left, and these work for whole numbers, too. Some calls have an int64
+# `y` and an int64 `grad_output`: then return the int64 tensor that the formula gives, exactly.
 #
 # <details><summary>How do I find out what PyTorch does at 0?</summary>
 #
@@ -526,8 +532,9 @@ verify("linear_vjp", linear_vjp)
 # </details>
 # <details><summary>I multiplied it out and got two sums</summary>
 #
-# The δ picks a single term out of the first. In the second, y_j does not depend on i and can leave
-# the sum. What stays in it is one number for each row: mind the dimension, and `keepdim`.
+# In the first sum, the δ leaves a single term. In the second sum, y_j does not depend on i, so you
+# can take it out of the sum. The rest of that sum is one number for each row: take care of the
+# dimension and of `keepdim`.
 # </details>
 
 # %% solution="activations"
@@ -557,22 +564,22 @@ for name, dtype in kinds.items():
     expect_close(f"relu, {name}", relu_vjp(upstream, x.detach()), theirs[0])
     expect_close(f"softmax, {name}", softmax_vjp(upstream, y.detach()), theirs[1])
     for before, after in zip(copies, sent, strict=True):
-        expect_equal("what came is as it was", after, before)
+        expect_equal("the input is unchanged", after, before)
 x, upstream = torch.randn(2, 3, 5, requires_grad=True), torch.randn(2, 3, 5)
 y = torch.softmax(x, -1)
 theirs = torch.autograd.grad(y, x, upstream)[0]
 expect_close("softmax of a batch of sequences", softmax_vjp(upstream, y.detach()), theirs)
 large = torch.tensor([2**53 + 1, 0, 1])  # float64 does not have the first number
 came = softmax_vjp(large, torch.tensor([1, 2, 0]))
-expect_equal("the formula of whole numbers", came.tolist(), [0, -(2**54) - 2, 0])
+expect_equal("the formula with whole numbers", came.tolist(), [0, -(2**54) - 2, 0])
 
 # %% test="activations" points=4
 # Graded
 check("activations")
 third = torch.full((3,), 1 / 3)
-expect_close("a nudge that is the same for all", softmax_vjp(torch.ones(3), third), [0.0, 0.0, 0.0])
+expect_close("equal incoming gradients", softmax_vjp(torch.ones(3), third), [0.0, 0.0, 0.0])
 sure = torch.tensor([0.0, 1.0, 0.0])
-expect_close("one that is sure", softmax_vjp(torch.tensor([1.0, 2.0, 3.0]), sure), [0.0, 0.0, 0.0])
+expect_close("a sure softmax", softmax_vjp(torch.tensor([1.0, 2.0, 3.0]), sure), [0.0, 0.0, 0.0])
 ### BEGIN HIDDEN TESTS
 verify("activations", relu_vjp=relu_vjp, softmax_vjp=softmax_vjp)
 ### END HIDDEN TESTS
@@ -587,26 +594,28 @@ verify("activations", relu_vjp=relu_vjp, softmax_vjp=softmax_vjp)
 #
 # $$\hat x = \frac{x - \mu}{\sqrt{\sigma^2 + \epsilon}}, \qquad y = w \odot \hat x + b$$
 #
-# where μ is the mean of the row and σ² the mean of (x − μ)² (divided by n, not by n − 1). Write
-# `layer_norm_vjp(grad_output, x, weight, eps)`: the gradients for `x` (…, n), with one or more
-# dimensions in front, `weight` (n,) and `bias` (n,), in this order. A row may be constant, a weight
-# may be 0, `eps` may be large or small, and in float64 rows may lie far from 0.
+# where μ is the mean of the row, and σ² is the mean of (x − μ)² (divided by n, not by n − 1). Write
+# `layer_norm_vjp(grad_output, x, weight, eps)`: the gradients for `x` (…, n),
+# with one or more dimensions in front, `weight` (n,) and `bias` (n,), in this order.
+# A row may be constant, a weight may be 0, `eps` may be large or small, and
+# in float64 rows may be far from 0.
 #
 # The gradients for `weight` and `bias` are a warm-up. For `x` there are three ways from an entry to
-# the loss: straight, through the mean, and through the variance. If you leave one out, the network
-# still trains, only a little worse, so people live with this mistake for months.
+# the loss: directly, through the mean, and through the variance.
+# If you leave one out, the network still trains, only a little worse, so people often don't notice
+# this mistake for months.
 #
 # <details><summary>How do I keep the algebra small?</summary>
 #
-# Let g be what arrives at x̂: the incoming gradient times the weight. Differentiate as if μ and
-# σ² were constants, and then correct: the gradient for `x` must not change the row's mean, so one
-# correction takes the mean of g away.
+# Let g be the gradient that arrives at x̂: the incoming gradient times the weight. First
+# differentiate as if μ and σ² were constants. Then correct the result: the gradient for `x` must
+# not change the row's mean, so one correction subtracts the mean of g.
 # </details>
-# <details><summary>And the way by the variance?</summary>
+# <details><summary>And the way through the variance?</summary>
 #
-# Stretching a row away from its mean does not change x̂ (leave ε aside), so the part of g that points
-# along x̂ must go, too. How much is that? The mean over the row of the product of g and x̂, times x̂.
-# The result is still to be divided by the deviation.
+# Stretching a row away from its mean does not change x̂ (apart from ε), so you must subtract the
+# part of g along x̂, too. That part is x̂ times a mean over the row: the mean of the product of g
+# and x̂. After both corrections, divide by the deviation.
 # </details>
 
 # %% solution="layer_norm_vjp"
@@ -640,7 +649,7 @@ for shape, eps in (((5, 8), 0.1), ((2, 2, 3, 8), 1e-5)):
     for name, got, want in zip(("x", "weight", "bias"), mine, theirs, strict=True):
         expect_close(f"{name}, where x is {shape}", got, want, atol=1e-5, rtol=1e-4)
     for before, after in zip(copies, sent, strict=True):
-        expect_equal("what came is as it was", after, before)
+        expect_equal("the input is unchanged", after, before)
 
 # %% test="layer_norm_vjp" points=4
 # Graded
@@ -657,32 +666,32 @@ verify("layer_norm_vjp", layer_norm_vjp)
 # *Medium, 15 minutes, 3 points.*
 # From the lesson: [Nudging: how far is far enough](../../notebooks/02_autograd.ipynb#cell-id=nudging-how-far-is-far-enough).
 #
-# How do you know that a gradient is right, when there is no autograd to ask? Nudge each input a
-# little, one at a time, and see what the outputs do:
+# How do you know that a gradient is right if you have no autograd? Nudge each input a little,
+# one at a time, and see how the outputs change:
 #
 # $$\text{grad}_i = \sum_k \text{grad\_output}_k \; \frac{f(x + h\,e_i)_k - f(x - h\,e_i)_k}{2h}$$
 #
 # Write `numeric_vjp(name, x, grad_output, h)`:
 #
-# - The function f is torch's own of that name, such as `torch.tanh`, `torch.inverse` or `torch.det`.
-#   Look it up in `numeric_vjp` itself, with `getattr(torch, name)`.
-# - `x` may have any shape. The output f(x) may have any shape, too, which is that of `grad_output`. The
-#   output may be a view of the input, as with `torch.t`.
-# - The result has the shape of `x` and is **float64**, and so is all the arithmetic. `x` and
-#   `grad_output` may be float32, one of them or both: turn what comes in to float64 before you do
-#   anything else.
-# - `x` must be left as it was, and the `double()` of a float64 tensor is that same tensor, no copy.
-# - `h` is the step, as it came.
+# - The function f is torch's function of that name, such as `torch.tanh`, `torch.inverse` or
+#   `torch.det`. Look it up inside `numeric_vjp`, with `getattr(torch, name)`.
+# - `x` may have any shape. The output f(x) may have any shape, too, and `grad_output` has the same
+#   shape. The output may be a view of the input, as with `torch.t`.
+# - The result has the shape of `x` and is **float64**, and so is all the arithmetic. `x`,
+#   `grad_output` or both may be float32: convert both to float64 before you do anything else.
+# - `x` must be left as it was. Note that `double()` of a float64 tensor returns the same tensor,
+#   not a copy.
+# - `h` is the step. Use it as it is.
 #
 # <details><summary>How do I nudge one entry of a tensor of any shape?</summary>
 #
-# Make a copy, look at it as a vector, and change one element: a `view(-1)` of a contiguous copy
-# writes through. Or build a tensor of zeros with a single h in it and add it.
+# Make a contiguous copy and change one element of its `view(-1)`: this also changes the copy. Or
+# add a tensor of zeros with a single h in it.
 # </details>
 # <details><summary>Elementwise functions work, `inverse` doesn't</summary>
 #
-# One input may move many outputs. Whatever you subtract has the shape of the output; multiply it
-# by the incoming gradient and sum, once for each input.
+# One input may change many outputs. So the difference has the shape of the output: multiply it by
+# the incoming gradient and sum, once for each input.
 # </details>
 
 # %% solution="numeric_vjp"
@@ -737,21 +746,23 @@ verify("numeric_vjp", numeric_vjp)
 # *Medium, 20 minutes, 3 points.*
 # From the lesson: [A Function of your own](../../notebooks/02_autograd.ipynb#cell-id=a-function-of-your-own).
 #
-# Now teach autograd your softmax. Complete `Softmax`: its `forward` computes the softmax over the
-# last dimension of `x` (…, n) and keeps what backward will need; its `backward` returns the gradient
-# for `x`. Keep it with `ctx.save_for_backward`: this notes the version of each tensor, so that
-# autograd refuses one that was written to later; but no point depends on where you keep it.
+# Now teach autograd your softmax. Complete `Softmax`: its `forward` computes
+# the softmax over the last dimension of `x` (…, n) and keeps what backward will need. Its
+# `backward` returns the gradient for `x`. Keep it with `ctx.save_for_backward`. This records the
+# version of each tensor, so that autograd raises an error if a tensor was written to later. But no
+# point depends on where you keep it.
 #
-# The numbers of a row may reach ±1,000, and each row may lie on a level of its own; no row may
-# overflow or vanish. Neither method may use torch's own softmax, nor its log-softmax, nor what has
-# one of them inside (`cross_entropy`, attention, `torch.distributions`). `logsumexp` is allowed.
+# The numbers of a row may reach ±1,000, and different rows may be at very different levels. No row
+# may overflow or vanish. Neither method may use torch's own softmax, its log-softmax, or a function
+# that contains one of them (`cross_entropy`, attention, `torch.distributions`). `logsumexp` is
+# allowed.
 #
 # The backward must itself be differentiable: people take gradients of gradients (physics, some
 # regularizers, second-order optimizers). You get that for free if backward is made of ordinary
 # tensor operations on what you saved.
 #
-# `run_softmax` is given. It uses your class and returns what the grader compares: the output, the
-# gradient for `x`, and, if there is a direction, the gradients of that gradient.
+# `run_softmax` is given. It uses your class and returns the values that the grader compares: the
+# output, the gradient for `x`, and, if there is a direction, the gradients of that gradient.
 #
 # <details><summary>What should I save?</summary>
 #
@@ -761,8 +772,8 @@ verify("numeric_vjp", numeric_vjp)
 # <details><summary>The first gradient is right, the second isn't</summary>
 #
 # Something in your backward was cut off from the graph: a `detach`, a `.data`, a NumPy array, or a
-# saved tensor that is neither the input of `forward` nor what it returned. (`forward` itself is not
-# recorded, so autograd knows no way from such a tensor back to `x`.)
+# saved tensor that is not the input or the output of `forward`. (`forward` itself is not recorded,
+# so autograd knows no path from such a tensor back to `x`.)
 # </details>
 
 # %% solution="run_softmax"
@@ -828,46 +839,49 @@ verify("run_softmax", run_softmax)
 # ## 11 · Run it again
 #
 # *Hard, 30 minutes, 4 points: one each for the gradients, for what is kept, for random numbers, and
-# for inputs that are written over. What is kept, and how often a function runs, is looked at in your
-# own process.*
+# for inputs that are written over. The check observes in your own process what is kept and how
+# often a function runs.*
 # From the lesson: [Kept, or computed again](../../notebooks/02_autograd.ipynb#cell-id=kept-or-computed-again).
 #
-# A graph keeps what its nodes have saved until backward has used it, and that is what fills a GPU. A
-# checkpoint keeps only the inputs, and on the way back it runs the function once more. Write
-# `checkpointed(function, *inputs)`, which returns what `function(*inputs)` returns.
+# A graph keeps what its nodes have saved until backward has used it, and this fills a GPU.
+# A checkpoint keeps only the inputs, and on the way back it runs the function once more.
+# Write `checkpointed(function, *inputs)`, which returns what `function(*inputs)` returns.
 #
-# `function` is anything that can be called. Its inputs are tensors of any dtype. At least one of them
-# requires a gradient, and a complex one never does. It returns a new floating-point tensor and writes
-# into none of its inputs. It may use parameters that are not among its inputs.
+# `function` is anything that can be called. Its inputs are tensors of any dtype. At least one input
+# requires a gradient, and a complex input never does. `function` returns a new floating-point
+# tensor and does not write into its inputs. It may use parameters that are not among its inputs.
 #
-# - **Gradients.** Backward gives to each input that requires one, and to each parameter that the function
-#   uses, the gradient that it would get without a checkpoint. An input that the function doesn't use
-#   gets none, or zeros.
-# - **What is kept.** Between forward and backward nothing is alive of what the function made on its way
-#   to the result. It runs once in the forward and once in each backward; with `retain_graph=True` there
-#   may be several.
-# - **Random numbers.** Where the function draws from torch's generator, as dropout does, it draws the
-#   same numbers in each run, whatever other code has drawn since. Other code notices nothing: it gets
-#   the numbers that it would get if the function had run in the forward alone.
-# - **Written over.** If an input has been written to since the forward, backward raises a
-#   `RuntimeError`, in torch's words or yours, because the second run would get other numbers than the
-#   first. Every write counts: to a part of the input, through its `detach()`, even with the numbers
-#   that it held already; and to an input that requires no gradient, too. What was written before the
+# - **Gradients.** In backward, each input that requires a gradient and each parameter that the
+#   function uses get the same gradient as without a checkpoint.
+#   An input that the function doesn't use gets none, or zeros.
+# - **What is kept.** Between forward and backward nothing is alive that the function made on its
+#   way to the result: no intermediate tensor and no graph.
+#   It runs once in the forward and once in each backward;
+#   with `retain_graph=True` there may be several backwards.
+# - **Random numbers.**
+#   If the function draws from torch's generator, as dropout does, it draws the same numbers in each run, whatever other code has drawn since.
+#   Other code notices nothing: it gets the same numbers as if the function had run only in the
+#   forward.
+# - **Written over.**
+#   If an input has been written to since the forward, backward raises a `RuntimeError`,
+#   in torch's words or yours, because the second run would get other numbers than the first. Every
+#   write counts: a write to a part of the input, a write through its `detach()`, even a write of
+#   the same numbers, and a write to an input that requires no gradient, too. A write before the
 #   forward doesn't matter.
 #
-# torch's own checkpoint is not allowed; all else of autograd is, for once.
+# torch's own checkpoint is not allowed. In this exercise, everything else in autograd is allowed.
 #
 # <details><summary>Where do I begin?</summary>
 #
-# With a `Function` whose `forward` gets the function and the inputs, and saves the inputs. It need not
-# do anything against being recorded: nothing in a `forward` is. Inputs to `apply` that are no tensors
-# get None from `backward`.
+# Write a `Function`. Its `forward` gets the function and the inputs, and saves the inputs. You
+# don't have to switch recording off: nothing in a `forward` is recorded. For an argument of `apply`
+# that is not a tensor, `backward` returns None.
 # </details>
 # <details><summary>The second run gives no gradients, or the parameters get none</summary>
 #
-# In `backward` nothing is recorded either, until you say so. Give the second run leaves of its own, so
-# that its graph ends there. There are two ways to go back through it: `torch.autograd.grad` stops at
-# the tensors that you name, and `backward` goes on to every leaf.
+# In `backward`, nothing is recorded either, unless you switch it on. Give the second run new
+# leaves, so that its graph ends there. There are two ways to go back through this graph:
+# `torch.autograd.grad` stops at the tensors that you name, and `backward` goes on to every leaf.
 # </details>
 
 # %% solution="checkpointed"
@@ -878,7 +892,7 @@ def checkpointed(function, *inputs: torch.Tensor) -> torch.Tensor:
 
 
 class Checkpoint(torch.autograd.Function):
-    """Keeps what a function was given, and runs it again on the way back."""
+    """Keeps a function and its inputs, and runs the function again on the way back."""
 
     @staticmethod
     def forward(ctx, function, *inputs):
@@ -914,8 +928,8 @@ for times in (1, 2):
         expect_close(
             f"{name}, after backward {times}", mine, times * want + old, atol=1e-5, rtol=1e-4
         )
-expect_equal("how often it has run", came["runs"], [1, 2, 3])
-expect_equal("tensors alive on the way", came["alive"], 0)
+expect_equal("how often the function has run", came["runs"], [1, 2, 3])
+expect_equal("tensors alive before backward", came["alive"], 0)
 for which, how in (
     (0, "added to"),
     (1, "one row of it"),
@@ -941,7 +955,7 @@ own = {p.untyped_storage().data_ptr() for p in model.blocks[0].parameters()}
 
 
 def kept(function, x):
-    """The bytes that a call's graph keeps beside the weights, each storage once, and its result."""
+    """The bytes that the graph keeps, each storage once, without the weights, and the result."""
     saved = {}
 
     def pack(t):
@@ -993,26 +1007,27 @@ verify("checkpointed", checkpointed)
 #
 # $$\text{loss} = -\frac1N \sum_n \log\, \text{softmax}(\text{logits}_n)_{\text{target}_n}$$
 #
-# `cross_entropy_vjp(grad_output, logits, targets)`: the gradient for `logits` (N, V), given
-# `targets` (N,) of int64, each from 0 to V − 1 (none of them is special, and some may be equal), and
-# the gradient `grad_output` of the mean loss, a 0-dim tensor of any value. In both functions N is at
-# least 1, because no rows have no mean. Logits may reach ±1,000, and each row may lie on a level of
-# its own. `torch.softmax` is allowed here, and so is `log_softmax`.
+# `cross_entropy_vjp(grad_output, logits, targets)`: the gradient for `logits` (N, V). `targets`
+# (N,) are int64 numbers, each from 0 to V − 1 (no target is special, and some may be equal).
+# `grad_output` is the gradient for the mean loss, a 0-dim tensor of any value.
+# In both functions N is at least 1, because zero rows have no mean. Logits may reach ±1,000, and
+# different rows may be at very different levels. `torch.softmax` is allowed here, and so is
+# `log_softmax`.
 #
-# `lm_head_gradients(x, weight, bias, targets)`: a dict with the gradients of the mean
-# cross-entropy for `"x"` (N, in), `"weight"` (V, in) and `"bias"` (V,). Its logits may be as large.
-# You may call what you have written above; if that is wrong, this is wrong, too.
+# `lm_head_gradients(x, weight, bias, targets)`: a dict with the gradients of the mean cross-entropy
+# for `"x"` (N, in), `"weight"` (V, in) and `"bias"` (V,). Its logits may also reach ±1,000. You may
+# call a function that you wrote above. But if that function is wrong, this one is wrong, too.
 #
 # <details><summary>The derivative of log softmax?</summary>
 #
-# Write the log of a softmax as logit minus the log of the sum of the exponentials. The first has
-# derivative 1 for the target's own logit. And what is the derivative of the second for any logit? It
-# is an old friend.
+# Write the log of a softmax as logit minus the log of the sum of the exponentials. The derivative
+# of the first term is 1 for the target's own logit. And what is the derivative of the second term
+# for any logit? You know it well.
 # </details>
 # <details><summary>Right direction, wrong size</summary>
 #
-# The loss is a mean, so every row has its share of it; and someone may have multiplied the loss by
-# something before it came to you.
+# The loss is a mean, so each row has only 1/N of it. And other code may multiply the loss by a
+# number: `grad_output` contains this number.
 # </details>
 
 # %% solution="lm_head"
@@ -1080,6 +1095,6 @@ verify("lm_head", cross_entropy_vjp=cross_entropy_vjp, lm_head_gradients=lm_head
 # Use *Kernel → Restart Kernel and Run All Cells* once more, so that you know your notebook works
 # from top to bottom, then save it.
 #
-# You have now computed, with matrix products and sums that you chose yourself, the very numbers
-# that trained this model. Autograd does nothing more than that; it only never gets tired. Phase 03
-# asks where the parameters live that all these gradients are for.
+# You have now computed, with your own matrix products and sums, the kind of gradients that trained
+# this model. Autograd does nothing more than that. It just never gets tired. All these gradients
+# are for parameters: phase 03 shows where the parameters live.

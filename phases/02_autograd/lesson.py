@@ -9,7 +9,7 @@
 #
 # `loss.backward()` is the most expensive line of a training loop, and the one that nobody reads. This lesson reads it.
 #
-# It takes about an hour and a half. You need what a derivative is and the chain rule for one variable; the rest is bookkeeping, and the bookkeeping is the lesson. Where a paragraph begins with **Predict**, settle on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
+# It takes about an hour and a half. You need to know what a derivative is, and the chain rule for one variable. The rest is bookkeeping, and this lesson is about the bookkeeping. When a paragraph begins with **Predict**, decide on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
 
 # %%
 import math
@@ -34,7 +34,7 @@ from utils.views import (
 course_path(PHASES, here=2)
 
 # %% [markdown]
-# Phase 01 said what a tensor is: a storage and a way of reading it. It left one field of the record alone, `requires_grad`. This phase is about that field, and about what hangs on it: while you compute forward, PyTorch writes down how to come back.
+# Phase 01 said what a tensor is: a storage and a way of reading it. It did not explain one field of a tensor, `requires_grad`. This phase is about that field and what depends on it: during the forward pass, PyTorch records how to go back.
 
 # %% [markdown]
 # ## Resumen en español
@@ -47,7 +47,7 @@ course_path(PHASES, here=2)
 # %% [markdown]
 # ## The question
 #
-# A colleague has written a LayerNorm of their own, forward and backward, because the real one was "too slow". (The class is the end of this lesson; for now, believe that `backward` turns the gradient of the output into the gradient of the input.) The forward agrees with PyTorch's to the last digits.
+# A colleague has written their own LayerNorm, forward and backward, because PyTorch's was "too slow". (The end of this lesson explains such a class. For now, believe that `backward` turns the gradient of the output into the gradient of the input.) The output of the forward agrees with PyTorch's to the last digits.
 
 # %%
 class FastNorm(torch.autograd.Function):
@@ -68,9 +68,9 @@ print("largest difference of the forward:",
       (FastNorm.apply(x) - F.layer_norm(x, (8,))).abs().max().item())
 
 # %% [markdown]
-# It looks right, too: the output is the centred input times a scale, so its derivative is the scale. Train a small network with it, and the same network with PyTorch's.
+# The backward looks right, too: the output is the centred input times a scale, so its derivative is the scale. Train a small network with this LayerNorm, and the same network with PyTorch's.
 #
-# **Predict.** Will there be an error, a NaN, a loss that stays where it is?
+# **Predict.** Will there be an error, a NaN, or a loss that does not fall?
 
 # %%
 def train(norm):
@@ -97,7 +97,7 @@ print("\nPyTorch's  ", end="  ")
 train(lambda t: F.layer_norm(t, t.shape[-1:]))
 
 # %% [markdown]
-# None of the three. The loss falls, the curve is smooth, and it ends at about three times the loss that it could have. Without the second run there would be nothing to see. A forward that is wrong gives wrong numbers; a backward that is wrong gives a *slightly worse model*, and whoever trains it will change the learning rate.
+# None of the three. The loss falls smoothly, but it ends at about three times the loss that PyTorch's LayerNorm reaches. Without the second run, you would see nothing wrong. A wrong forward gives wrong numbers. A wrong backward gives a *slightly worse model*, and the person who trains it will change the learning rate.
 #
 # So we had better know:
 #
@@ -106,19 +106,19 @@ train(lambda t: F.layer_norm(t, t.shape[-1:]))
 # %% [markdown]
 # ## Three lines, by hand
 #
-# Here is a whole forward pass: `c = a·b`, `d = c + a`, `L = d²`, at a = 2 and b = 3. So c = 6, d = 8, L = 64. For each of the five names we want its **adjoint**: the derivative of L with respect to it, all else that does not depend on it staying as it is.
+# Here is a whole forward pass: `c = a·b`, `d = c + a`, `L = d²`, at a = 2 and b = 3. So c = 6, d = 8, L = 64. For each of the five names we want its **adjoint**: the derivative of L with respect to its value. (Values that do not depend on it stay the same.)
 #
-# Go backwards. L grows by 1 for each unit that L grows, so its adjoint is 1. L is d², whose *local derivative* is 2d = 16: d's adjoint is 1 · 16 = 16. From d to c the local derivative is 1, so c's adjoint is 16, too; from c to b it is a = 2, and b's adjoint is 16 · 2 = 32.
+# Go backwards. L grows by 1 for each unit that L grows, so its adjoint is 1. The *local derivative* of d² is 2d = 16, so d's adjoint is 1 · 16 = 16. From d to c, the local derivative is 1, so c's adjoint is 16, too. From c to b, the local derivative is a = 2, so b's adjoint is 16 · 2 = 32.
 #
-# **Predict.** And a's? Remember who uses it.
+# **Predict.** And what is a's adjoint? Remember which nodes use a.
 
 # %%
 backward_stepper({"c": "a * b", "d": "c + a", "L": "d ** 2"}, a=2.0, b=3.0)
 
 # %% [markdown]
-# Two paths lead from a to L. By way of c come 16 · 3 = 48; straight into d comes 16 · 1 = 16. **Paths add**: dL/da = 64, dL/db = 32. (Live, the slider goes through it one node at a time.)
+# Two paths lead from a to L. The path through c contributes 16 · 3 = 48, and the path directly into d contributes 16 · 1 = 16. **Paths add**: dL/da = 64, dL/db = 32. (In a running notebook, the slider shows one node at a time.)
 #
-# That is everything. *At each node: the adjoint that has arrived, times the local derivative, is added to each input's adjoint.* A transformer has more nodes, and no other rule. Is it true? Nudge a, and let PyTorch have its say.
+# That is everything. *At each node, and for each of its inputs: multiply the node's adjoint by the local derivative, and add the product to the input's adjoint.* A transformer has more nodes, but the same rule. Is it true? Nudge a, and compare with PyTorch.
 
 # %%
 def L(a, b):
@@ -133,15 +133,15 @@ print("nudging a by 0.001:", (L(2.001, 3.0) - L(2.0, 3.0)) / 0.001)
 
 # %% tags=["hide-input"]
 number(
-    "`y = x · x` at x = 5, written as one multiplication of x with x. What is the adjoint of x, when y's is 1?", 10,
+    "`y = x · x` is computed at x = 5, as one multiplication of x with x. If the adjoint of y is 1, what is the adjoint of x?", 10,
     why="x is used twice. Each use has the local derivative 5, and paths add.",
-    wrong={5: "That is one of two paths. Both factors are x.", 25: "That is the value of y. Local derivatives multiply along a path; across paths they add."},
+    wrong={5: "That is one of two paths. Both factors are x.", 25: "That is the value of y. Local derivatives are multiplied along each path, and then the paths are added."},
 )
 
 # %% [markdown]
 # ## An engine in twenty lines
 #
-# Let numbers do the bookkeeping themselves. Each remembers its value, where it came from, and the local derivative for each of its inputs; all this is known at the moment it is computed.
+# Let the numbers do the bookkeeping themselves. Each number remembers its value, its inputs, and the local derivative for each input. All this is known when the number is computed.
 
 # %%
 class Value:
@@ -163,18 +163,18 @@ class Value:
                 source.adjoint += value.adjoint * local
 
 # %% [markdown]
-# The last three lines are the rule of the section above, word for word. What is missing is the order, `users_first`.
+# The last three lines are exactly the rule from the section above. Only the order is missing: `users_first`.
 
 # %% [markdown]
 # ## Who may go first
 #
-# A node may pass its adjoint on only when it is complete, after *all* its users have paid in. In our three lines, a is one step from d, and so is c; but c uses a. Whoever goes by the distance from L may well come to a before c, with 16 of its 64, and if a had inputs of its own they would get a quarter of what is theirs.
+# A node may pass on its adjoint only when the adjoint is complete: after *all* users of the node have added their shares. In our three lines, a and c are both one step from d, but c uses a. An order by distance from L may visit a before c, when a has only 16 of its 64. If a had inputs, they would get only a quarter of their adjoints.
 #
-# The right order has a name, *topological*. One way to find it: go down into all inputs of a node first, write the node down when you leave it, and turn the list round at the end.
+# The right order is called *topological*. One way to find it: visit all inputs of a node first, write down the node when you leave it, and reverse the list at the end.
 
 # %%
 def users_first(root):
-    """All values that `root` depends on, each after everything that uses it."""
+    """All values that `root` depends on, each after all its users."""
     done, left = set(), []
 
     def visit(value):
@@ -194,7 +194,7 @@ d = a * b + a
 print("dL/da", a.adjoint, "  dL/db", b.adjoint)
 
 # %% [markdown]
-# Twenty lines, and they differentiate anything that is made of sums and products. (This version recurses, and Python gives up after a thousand levels or so. The lab asks for an order that does not.)
+# These twenty lines differentiate anything that is made of sums and products. (This version is recursive, and Python stops it after about a thousand levels. The lab asks for a version without this limit.)
 #
 # **Predict.** Call `(d * d).backward()` a second time, on the same `a`. What is `a.adjoint` now?
 
@@ -203,15 +203,15 @@ print("dL/da", a.adjoint, "  dL/db", b.adjoint)
 print("dL/da after a second backward:", a.adjoint)
 
 # %% [markdown]
-# Not 64, and not 128 either. `d` still had its adjoint of 16 from the first time, gained another 16, and passed the sum on; so did `c`. PyTorch avoids half of that: what is on the way is thrown away after each backward, and only the *leaves* keep adding. We come to that.
+# Not 64, and not 128 either. `d` still had its adjoint of 16 from the first backward. It got another 16 and passed on the sum, and `c` did the same. PyTorch avoids half of this: it throws away the adjoints of intermediate values after each backward, and only the *leaves* add up their gradients. We will come to that.
 
 # %% tags=["hide-input"]
 choice(
     "Which of these orders is right for `c = a·b`, `d = c + a`, `L = d²`?",
     {
-        "L, d, a, c, b": "a comes before c, which uses it: it would go on with a part of its adjoint.",
-        "L, d, c, a, b": "Every node stands after all that use it. (L, d, c, b, a would do as well.)",
-        "a, b, c, d, L": "That is the order of the forward pass: users last.",
+        "L, d, a, c, b": "a comes before c, but c uses a. So `backward` would visit a when a has only a part of its adjoint.",
+        "L, d, c, a, b": "Every node comes after all nodes that use it. (L, d, c, b, a is right, too.)",
+        "a, b, c, d, L": "That is the order of the forward pass: users come last.",
     },
     answer="L, d, c, a, b",
 )
@@ -219,7 +219,7 @@ choice(
 # %% [markdown]
 # ## PyTorch's own graph
 #
-# PyTorch's engine is this one, in C++, with tensors for numbers. A tensor that came out of an operation has a `grad_fn`: the node that knows the way back. `next_functions` lead to the nodes of its inputs.
+# PyTorch's engine works in the same way, in C++ and with tensors in place of numbers. A tensor that is the result of an operation has a `grad_fn`: the node that knows the way back. The node's `next_functions` are the nodes of the inputs.
 
 # %%
 torch.manual_seed(0)
@@ -231,20 +231,20 @@ print(y.grad_fn.next_functions)
 print(y.grad_fn.next_functions[0][0].next_functions)
 
 # %% [markdown]
-# `TanhBackward0` is the way back through tanh. Its input came from a sum, so it leads to `AddBackward0`; that leads to a product and to an `AccumulateGrad`. This last kind is where a path ends: it holds a leaf, here the bias, and adds what arrives to its `.grad`.
+# `TanhBackward0` is the way back through tanh. The input of tanh came from a sum, so this node leads to `AddBackward0`, which leads to a product and to an `AccumulateGrad`. A path ends at an `AccumulateGrad`: this node belongs to a leaf, here the bias, and adds each gradient that arrives to the leaf's `.grad`.
 #
-# Local derivatives are not stored as numbers but as whatever is needed to compute them: the **saved tensors**, the blue words in the picture.
+# A node does not store its local derivatives. It stores what it needs to compute them: the **saved tensors**, the blue words in the picture.
 #
-# **Predict.** Which of the nodes below have to keep something? And tanh, does it keep its input or its output?
+# **Predict.** Which of the nodes below must save something? And does tanh save its input or its output?
 
 # %%
 loss = (y * y).sum()
 autograd_graph(loss, W=W, b=b)
 
 # %% [markdown]
-# A sum needs to remember nothing: its local derivative is 1. A product keeps both factors. The derivative of tanh is 1 − tanh², so the *output* is enough, and the input may be freed. The product with `W` keeps `x`, which it needs for the weight's gradient; it does not keep `W`, because `x` doesn't require a gradient and nobody will ask. These are the *activations* of [phase 01](01_tensors.ipynb#cell-id=where-the-memory-goes)'s memory bars: what a training step holds between forward and backward. (They come to 140 bytes. Both factors of the product and the result of tanh are one tensor, `y`, whose 80 bytes are kept once; the other 60 are `x`.)
+# A sum needs to save nothing: its local derivative is 1. A product keeps both factors. The derivative of tanh is 1 − tanh², so the *output* is enough, and the input may be freed. The product with `W` keeps `x`, which it needs for the gradient of `W`. It does not keep `W`, because only the gradient of `x` would need `W`, and `x` doesn't require a gradient. These saved tensors are the *activations* in the memory bars of [phase 01](01_tensors.ipynb#cell-id=where-the-memory-goes): what a training step keeps in memory between forward and backward. (They take 140 bytes. Both factors of the product and the result of tanh are the same tensor, `y`, whose 80 bytes are kept once. The other 60 bytes are `x`.)
 #
-# They go away when they have been used.
+# They are freed after they have been used.
 
 # %%
 def attempt(action):
@@ -263,7 +263,7 @@ attempt(lambda: y.grad_fn._saved_result)
 attempt(lambda: loss.backward())
 
 # %% [markdown]
-# Backward frees as it goes, so a second backward through the same graph fails, unless the first was called with `retain_graph=True`. And what if a saved tensor changes between forward and backward? Each tensor carries a *version*, a counter that in-place operations increase; a node notes the version of what it saves.
+# Backward frees the saved tensors as it goes, so a second backward through the same graph fails, unless the first was called with `retain_graph=True`. And what if a saved tensor changes between forward and backward? Each tensor has a *version*, a counter that in-place operations increase. A node records the version of each tensor that it saves.
 
 # %%
 x = torch.ones(3, requires_grad=True)
@@ -273,18 +273,18 @@ print("version of y:", y._version)
 attempt(lambda: y.sum().backward())
 
 # %% [markdown]
-# This is among the best error messages that PyTorch has: the alternative would have been a wrong gradient, and silence. (Write `y = y + 1` and all is well.)
+# This is one of the best error messages in PyTorch: without it, you would get a wrong gradient and no warning. (If you write `y = y + 1`, all is well.)
 
 # %% tags=["hide-input"]
 true_false(
     "`y = torch.tanh(x); y += 1` and then `y.sum().backward()` works, since tanh only saved its input.", False,
-    "tanh saves its *output*, and `+=` is in-place. The version no longer fits and backward refuses. With `torch.sin`, which saves its input, it would work.",
+    "tanh saves its *output*, and `+=` is in-place. The version no longer matches, so backward raises an error. With `torch.sin`, which saves its input, it would work.",
 )
 
 # %% [markdown]
 # ## A graph made anew each time
 #
-# Nobody declared that graph. It was made by the calls as they happened, so it contains what *happened*: loops are unrolled, and of an `if` there is one branch.
+# Nobody declared that graph. Each call added its node when it ran, so the graph contains what *happened*: loops are unrolled, and an `if` leaves only the branch that ran.
 
 # %%
 def f(x):
@@ -302,12 +302,12 @@ print(names(f(torch.tensor([1.0], requires_grad=True)).grad_fn))
 print(names(f(torch.tensor([-1.0], requires_grad=True)).grad_fn))
 
 # %% [markdown]
-# The comparison itself left no trace: a Python `if` is not differentiable, and autograd never hears of it. That is convenient, and it has a price. Every forward pays for its graph again, and nothing can look ahead. [Phase 06](06_compile.ipynb#cell-id=forward-and-backward-in-one-graph) (`torch.compile`) is about getting that back.
+# The comparison itself left no trace: a Python `if` is not differentiable, and autograd never sees it. That is convenient, but it has a price. Every forward must build its graph again, and PyTorch can't plan ahead. [Phase 06](06_compile.ipynb#cell-id=forward-and-backward-in-one-graph) (`torch.compile`) is about avoiding this price.
 
 # %% [markdown]
 # ## Leaves, and gradients that add up
 #
-# A **leaf** that requires a gradient is where a graph begins: a tensor that you made, not one that was computed. Parameters are leaves. Only they get a `.grad`.
+# A graph begins at **leaves** that require a gradient: tensors that you made, not results of a computation. Parameters are leaves. Only leaves get a `.grad`.
 #
 # **Predict.** Which of `w`, `scaled` and `z` have a gradient after backward?
 
@@ -324,9 +324,9 @@ with warnings.catch_warnings(action="ignore"):  # asking a non-leaf for .grad wa
         print(f"{name:7} leaf: {t.is_leaf!s:6} grad: {t.grad}")
 
 # %% [markdown]
-# `scaled` is no leaf and has a gradient only because `retain_grad` asked for it. And `z` is the trap: the tensor that required a gradient was the nameless `torch.ones(3)`, whose gradient nobody can reach any more. `z` is a product. An optimizer given `z` would refuse it; a hand-written update would find `None`. (`nn.Parameter(3 * torch.ones(3))` does the arithmetic first.)
+# `scaled` is not a leaf. It has a gradient only because `retain_grad` asked for it. And `z` is the trap: it is a product, and not a leaf. The leaf is the nameless `torch.ones(3)`, and nobody can reach its gradient any more. An optimizer would refuse `z`, and a hand-written update would find `None`. (`nn.Parameter(3 * torch.ones(3))` does the arithmetic first.)
 #
-# `AccumulateGrad` *adds*. **Predict** the two lines.
+# `AccumulateGrad` *adds*. **Predict** the two lines of output.
 
 # %%
 w = torch.ones(3, requires_grad=True)
@@ -335,19 +335,19 @@ for _ in range(2):
     print(w.grad)
 
 # %% [markdown]
-# That is the same "paths add" once more, stretched over time: two backwards are two users of `w`. It is useful (four small batches make a large one, when memory is short), and it is the reason for `zero_grad`. Forget it, and each step follows the sum of all gradients so far, an accident that looks like a momentum of 1. `zero_grad` sets `.grad` to `None`, which saves the memory and makes the next backward write instead of adding.
+# That is "paths add" again, this time over several calls: two backwards are two users of `w`. It is useful (if memory is short, four small batches make a large one), and it is the reason for `zero_grad`. If you forget `zero_grad`, each step follows the sum of all gradients so far, which looks like a momentum of 1. `zero_grad` sets `.grad` to `None`. This saves memory, and the next backward stores its gradient without an addition.
 
 # %% tags=["hide-input"]
 number(
-    "A loop without `zero_grad`: each backward gives a gradient of 0.5 for `w`, which an optimizer with learning rate 0 leaves alone. What is `w.grad` after 8 steps?", 4,
-    why="8 · 0.5: `.grad` is a sum over all backwards since it was last cleared.",
+    "In a loop without `zero_grad`, each backward gives a gradient of 0.5 for `w`. The optimizer has a learning rate of 0, so `w` never changes. What is `w.grad` after 8 steps?", 4,
+    why="8 · 0.5 = 4: `.grad` is the sum of the gradients of all backwards since the last `zero_grad`.",
     wrong={0.5: "That would need a `zero_grad` in each step.", 8: "That is the number of steps."},
 )
 
 # %% [markdown]
 # ## When nothing is recorded
 #
-# Three ways to say that no way back is needed, and they differ.
+# There are three ways to say that you need no backward, and they differ.
 
 # %%
 w = torch.ones(3, requires_grad=True)
@@ -362,16 +362,16 @@ attempt(lambda: (quiet * w).sum().backward())
 attempt(lambda: (silent * w).sum().backward())
 
 # %% [markdown]
-# `no_grad` computes without writing down; what comes out is an ordinary tensor that can be used in a later graph as a constant (the first attempt returned `None`: it worked). `inference_mode` goes further and gives tensors without version counters, a little faster, which no node may save: for the product with `w` one would have to, and nobody could vouch for it. `detach` cuts at one place: the same bytes, no `grad_fn`.
+# `no_grad` computes without recording. The result is an ordinary tensor, and a later graph can use it as a constant (the first attempt returned `None`: it worked). `inference_mode` goes further: its tensors have no version counters, which is a little faster. No node may save such a tensor, because without a version nobody could tell whether it has changed. The product with `w` would have to save such a tensor, so the second attempt failed. `detach` cuts the graph at one place: its result has the same bytes and no `grad_fn`.
 #
-# Evaluate in `inference_mode`; update weights by hand in `no_grad`; `detach` what should be taken as given, such as a target that was computed by a model.
+# Evaluate in `inference_mode`; update weights by hand in `no_grad`; `detach` what should be a constant, such as a target that a model computed.
 
 # %% [markdown]
 # ## Written over, while autograd watches
 #
-# What if the result of a computation is written *into* a tensor that is there already? Here is a board of four zeros, which requires no gradient, and a view of its middle.
+# What if the result of a computation is written *into* a tensor that already exists? Here is a board of four zeros, which requires no gradient, and a view of its middle.
 #
-# **Predict.** `part` gets a `grad_fn`. What does `board` get, into which nobody wrote by that name?
+# **Predict.** `part` gets a `grad_fn`. Nobody wrote to `board` under the name `board`. Which `grad_fn` does `board` get?
 
 # %%
 x = torch.tensor([2.0, 3.0], requires_grad=True)
@@ -385,9 +385,9 @@ print("behind it:", *(node and node.name() for node, _ in board.grad_fn.next_fun
 print("x.grad", x.grad)
 
 # %% [markdown]
-# They share one storage, so `board` has changed as well, and autograd rewrites its history: `CopySlices` is the way back through "all of the board as it was, with the middle replaced". It leads to two places, to the board's old history (there is none) and to x, which receives the two entries of the gradient that lie where it was written. The view's own history is thrown away and made anew: it is now read off the board, by `AsStridedBackward0`.
+# `part` and `board` share one storage, so `board` has changed as well, and autograd rewrites the history of `board`. `CopySlices` is the way back through "the old board, with its middle replaced". It leads to two places: to the board's old history (there is none), and to x. The tensor x receives two entries of the gradient, from the places where x was written. Autograd also replaces the history of the view: `part` is now a view of the new board, with the node `AsStridedBackward0`.
 #
-# A leaf can't be rewritten like that. It is where the graph begins; had it a history, it were no leaf.
+# A leaf can't get a new history like that. The graph begins at the leaf: with a history, it would no longer be a leaf.
 
 # %%
 w = torch.ones(3, requires_grad=True)
@@ -397,7 +397,7 @@ with torch.no_grad():
     print("under no_grad:", w.add_(1))
 
 # %% [markdown]
-# The last line is how every optimizer writes. Under `no_grad` nothing is recorded, and still one thing is noted: the version. It belongs to the storage, so all views share it, and so does what `detach` returns. **Predict.** Three ways to write over the result of `exp` behind autograd's back. How many does it catch?
+# Every optimizer writes like the last line. Under `no_grad` no operation is recorded, but the version still counts each write. All views share the version, and so does the result of `detach`. **Predict.** The next cell writes over the result of `exp` in three ways that autograd does not record. How many of the three does autograd notice?
 
 # %%
 x = torch.ones(3, requires_grad=True)
@@ -416,9 +416,9 @@ attempt(lambda: written_over(lambda y: y.detach()))
 attempt(lambda: written_over(lambda y: y.data))
 
 # %% [markdown]
-# Two. `.data` is older than the counters: it hands out the same bytes with a counter of its own, and the gradient comes out as 3.7183 where it should be 2.7183, without a word. There is no use of `.data` today that `detach()` or `no_grad` would not serve better.
+# Two. `.data` is older than the counters: it returns the same bytes with a separate counter. So the gradient is 3.7183, without any error. It should be 2.7183. Today, use `detach()` or `no_grad` in place of `.data`.
 #
-# You may also stand in the way of a gradient and look at it, or change it: a **hook** is a function that is called with it. There are several places to stand. **Predict** the order.
+# You can also look at a gradient on its way, or change it: a **hook** is a function that is called with the gradient. Hooks can be in several places. **Predict** the order in which they run.
 
 # %%
 w = torch.tensor(3.0, requires_grad=True)
@@ -430,9 +430,9 @@ h.register_hook(lambda g: print("on its way to h:   ", g) or g.clamp(max=5.0))
 (h * h).backward()
 
 # %% [markdown]
-# In the order in which the gradient travels, whatever the order of registration. `h`'s hook returned something, so that is what went on: 5 in place of 12, and the node made 10 of it. `w`'s first hook sees the gradient of *this* backward, before `AccumulateGrad` adds it; the last one sees `.grad` as it is afterwards, and may already step and free it. DDP's exchange of gradients ([phase 10](10_distributed.ipynb#cell-id=one-big-batch)) hangs on such a hook, at every parameter.
+# The hooks run in the order in which the gradient travels, not in the order of registration. The hook of `h` returned a value, which replaced the gradient: 5 in place of 12, and the node turned it into 10. The hook on the way to `w` sees the gradient of *this* backward, before `AccumulateGrad` adds it. The last hook sees `.grad` after the addition, and may already make an optimizer step with it and free it. DDP ([phase 10](10_distributed.ipynb#cell-id=one-big-batch)) exchanges gradients in such hooks, one for each parameter.
 #
-# A hook stands at a *value*, not at a name. **Predict.** Two hooks on `h`, and between them `h` is written over. What does each of them see?
+# A hook belongs to a *value*, not to a name. **Predict.** The next cell puts two hooks on `h`, and between them it writes over `h`. What does each hook see?
 
 # %%
 h = torch.tensor(3.0, requires_grad=True) * 2
@@ -442,9 +442,9 @@ h.register_hook(lambda g: print("the hook from after: ", g))
 h.backward()
 
 # %% [markdown]
-# The one from after comes first, and sees the gradient of what `h` is now. The other stayed with what `h` was, a place that has no name any more, and there 10 times as much arrives. (Two hooks at the same place are called in the order in which they were registered.)
+# The hook from after runs first, and sees the gradient of the new `h`. The hook from before belongs to the old `h`, which has no name any more. The gradient of the old `h` is 10 times as large. (Two hooks at the same place are called in the order in which they were registered.)
 #
-# And the saved tensors have hooks, too: one function packs what a node saves, another unpacks it when backward asks. Packing may mean to write it to disk, to keep it in 16 bits, or just to count it.
+# And the saved tensors have hooks, too: one function packs what a node saves, another unpacks it when backward needs it. The pack function may write the tensor to disk, keep it in 16 bits, or just count its bytes.
 
 # %%
 from torch.autograd.graph import saved_tensors_hooks
@@ -473,29 +473,29 @@ print(f"kept: {plain:,} bytes, with a checkpoint {again:,}")
 print("the same gradients:", all(map(torch.equal, gradients, same)))
 
 # %% [markdown]
-# `checkpoint` is made of these hooks. Packing keeps nothing; the first unpacking runs the function again from its inputs, and hands out what it saves this time. What is kept between forward and backward falls from six tensors to two, the inputs; what it costs is one more forward. (A function that draws at random must draw the same again: `checkpoint` puts the generators back for it.) Models that fill a GPU are trained so, a checkpoint to each block.
+# `checkpoint` is made of these hooks. Its pack function keeps nothing. The first call of its unpack function runs the checkpointed function again, and returns the tensors that are saved this time. Between forward and backward, the graph keeps only the two inputs. Without a checkpoint, it keeps six tensors. The price is one more forward. (If the function uses random numbers, the second run must use the same ones, so `checkpoint` restores the generators.) Models that fill a GPU are trained this way, with a checkpoint for each block.
 
 # %% tags=["hide-input"]
 choice(
-    "A block with twelve layers is wrapped in one `checkpoint`. When does its memory peak?",
+    "A block with twelve layers is wrapped in one `checkpoint`. When does its memory use reach its peak?",
     {
         "in the forward, as without it": "In the forward, only the block's inputs stay.",
-        "when backward enters the block: all that its layers save is there again": "The whole block is run once more, and everything it saves is alive until backward has used it. So one checkpoint around the whole model saves next to nothing: it takes several.",
+        "when backward enters the block: everything that its layers save is in memory again": "The whole block is run once more, and everything it saves is alive until backward has used it. So one checkpoint around the whole model saves almost nothing. You need several checkpoints.",
         "never: each layer is computed again on its own": "That would be twelve checkpoints, one for each layer.",
     },
-    answer="when backward enters the block: all that its layers save is there again",
+    answer="when backward enters the block: everything that its layers save is in memory again",
 )
 
 # %% [markdown]
 # ## A layer only has to know one product
 #
-# With tensors, a local derivative is a table: the **Jacobian**, one row for each output, one column for each input. For the LM head over 32 positions it would have 19,200 rows and 2,048 columns, 157 MB, for one small layer, and nearly all of it zeros.
+# With tensors, a local derivative is a table, the **Jacobian**: one row for each output, one column for each input. For the LM head over 32 positions, it would have 19,200 rows and 2,048 columns. That is 157 MB for one small layer, and nearly all entries are zeros.
 #
-# So nobody makes it. What backward needs at a node is *the incoming gradient times the Jacobian*: a **vector–Jacobian product**. A backward pass is a chain of such products, from right to left.
+# So nobody builds this table. At a node, backward needs only *the incoming gradient times the Jacobian*: a **vector–Jacobian product**. A backward pass is a chain of such products, from right to left.
 #
-# Take `y = x @ W.T`, with rows of `x` of size 3 and rows of `y` of size 4, and call the incoming gradient g; it has the shape of `y`. Entry i of a row of `x` reaches every entry k of the same row of `y`, each with the factor W[k, i], and paths add: the gradient for that entry is the sum over k of g[k] · W[k, i]. For all rows at once, that is `g @ W`.
+# Take `y = x @ W.T`. A row of `x` has size 3, and a row of `y` has size 4. The incoming gradient, g, has the shape of `y`. Entry i of a row of `x` reaches every entry k of the same row of `y`, with the factor W[k, i]. Paths add, so the gradient for entry i is the sum over k of g[k] · W[k, i]. For all rows at once, that is `g @ W`.
 #
-# And the weight? In a single row, W[k, i] reaches y[k] alone, with the factor x[i]. So the row asks for g[k] · x[i] at every k and i: an *outer product* of its piece of g with its piece of `x`. All rows use the same `W`, and paths add.
+# And the weight? In a single row, W[k, i] reaches only y[k], with the factor x[i]. So this row contributes g[k] · x[i] at every k and i: the *outer product* of its row of g with its row of `x`. All rows use the same `W`, and paths add.
 
 # %%
 torch.manual_seed(0)
@@ -507,9 +507,9 @@ outer = [torch.outer(g[n], x[n]) for n in range(5)]
 print("the sum of outer products is that for W:  ", torch.allclose(for_W, sum(outer)))
 
 # %% [markdown]
-# A sum of outer products over the rows is itself a matrix product, `g.T @ x`. So the way back through a linear layer is two products, each as large as the one of the way forward. That is why a backward costs about twice its forward, however many weights there are. (A bias is added to every row, and gets the sum of their gradients; the next section says why.)
+# A sum of outer products over the rows is itself a matrix product, `g.T @ x`. So the backward of a linear layer takes two products, each as large as the product in the forward. That is why a backward costs about twice its forward, however many weights there are. (A bias is added to every row, so it gets the sum of the rows' gradients. The next section says why.)
 #
-# Now check the general rule on a small one: the whole Jacobian, made by brute force, and the product that autograd makes without it.
+# Now check the general rule on a small example. Compute the whole Jacobian by brute force, and compare it with the product that autograd computes without the Jacobian.
 
 # %%
 torch.manual_seed(0)
@@ -521,11 +521,11 @@ print("Jacobian", tuple(jacobian.shape), "  v @ Jacobian:", v @ jacobian)
 print("                     autograd:", product)
 
 # %% [markdown]
-# Now the reason why training is possible at all. A loss is *one number*, so the Jacobian of the loss has one row. Times the vector (1), that row is the gradient: one backward, all parameters, a million or a billion of them.
+# Now you can see why training is possible at all. A loss is *one number*, so its Jacobian has one row. The vector (1) times this row is the gradient. So one backward gives the derivatives for all parameters, a million or a billion of them.
 #
-# With 32 losses the table has 32 rows, and one product gives one *combination* of them. PyTorch won't guess which.
+# With 32 losses, the Jacobian has 32 rows, and one product gives one *combination* of the rows. PyTorch does not guess which combination you want.
 #
-# **Predict.** What is `w.grad` when the incoming gradient is (1, 10, 100)?
+# **Predict.** What is `w.grad` if the incoming gradient is (1, 10, 100)?
 
 # %%
 w = torch.tensor(2.0, requires_grad=True)
@@ -537,13 +537,13 @@ rows = [torch.autograd.grad((w * k), w)[0].item() for k in (1.0, 2.0, 3.0)]
 print("each loss on its own, one backward each:", rows)
 
 # %% [markdown]
-# 1·1 + 10·2 + 100·3 = 321. `loss.mean()` is such a choice, too: it sends 1/32 to every row. To have all rows apart takes one backward for each (or the same, batched: `torch.func.jacrev`). From the other side, *forward mode* computes Jacobian times vector, one column for each run: the better way where there are few inputs and many outputs, which is never the case for a loss.
+# 1·1 + 10·2 + 100·3 = 321. `loss.mean()` chooses a combination, too: it sends 1/32 to every row. To get all rows separately, you need one backward for each row (or one batched call: `torch.func.jacrev`). There is also *forward mode*, which computes the Jacobian times a vector and gives one column for each run. It is better if there are few inputs and many outputs, which is never the case for a loss.
 
 # %% tags=["hide-input"]
 choice(
-    "A network has 10 inputs to differentiate by, and 1,000 outputs. How many backwards does its full Jacobian take?",
+    "A network has 10 inputs and 1,000 outputs. How many backwards do you need for its full Jacobian?",
     {
-        "10": "That is forward mode: one run for each input, here the better way.",
+        "10": "That is forward mode: one run for each input. It would be the better way here.",
         "1,000": "One backward gives one row, and there is a row for each output.",
         "10,000": "That is the number of entries. A backward gives a whole row of them.",
         "1": "One backward gives one combination of the rows.",
@@ -554,7 +554,7 @@ choice(
 # %% [markdown]
 # ## Broadcasting's adjoint is a sum
 #
-# A bias of 4 numbers is added to 5 rows. In [phase 01](01_tensors.ipynb#cell-id=broadcasting-a-view-with-stride-0) you saw how: stride 0, one number read in five places. Read in five places means *used* five times, and paths add.
+# A bias of 4 numbers is added to 5 rows. In [phase 01](01_tensors.ipynb#cell-id=broadcasting-a-view-with-stride-0) you saw how: with stride 0, one number is read in five places. So each number is *used* five times, and paths add.
 
 # %%
 rows, bias = torch.randn(5, 4), torch.zeros(4, requires_grad=True)
@@ -568,16 +568,16 @@ print("column.grad      ", tuple(column.grad.shape), "is upstream summed over it
       torch.allclose(column.grad[:, 0], upstream.sum(1)))
 
 # %% [markdown]
-# The rule has two halves. A dimension that broadcasting *added* is summed away. A dimension that it *stretched* from 1 is summed and stays, with size 1. And it works in the other direction as well: the adjoint of a sum is a broadcast, since each summand gets the whole incoming gradient.
+# The rule has two parts. If broadcasting *added* a dimension, sum over it and drop it. If broadcasting *stretched* a dimension from 1, sum over it and keep it with size 1. The other direction works as well: the adjoint of a sum is a broadcast, because each summand gets the whole incoming gradient.
 
 # %% tags=["hide-input"]
 choice(
-    "`scores` is (8, 4, 32, 32), `mask_weight` is (4, 1, 1), and they are multiplied. Over which dimensions is the gradient summed on its way back to `mask_weight`?",
+    "`scores` of shape (8, 4, 32, 32) is multiplied by `mask_weight` of shape (4, 1, 1). Over which dimensions is the gradient summed on its way back to `mask_weight`?",
     {
-        "0, 2 and 3": "0 was added, 2 and 3 were stretched. The first goes, the others stay with size 1.",
+        "0, 2 and 3": "Dimension 0 was added, so it is dropped after the sum. Dimensions 2 and 3 were stretched, so they stay with size 1.",
         "2 and 3": "Dimension 0 was added by broadcasting: all 8 examples read the same numbers.",
         "0 only": "Dimensions 2 and 3 were stretched from 1 to 32, so each number was read 1,024 times.",
-        "1": "That is the one dimension in which every weight has its own entry.",
+        "1": "That is the only dimension in which `mask_weight` has several numbers.",
     },
     answer="0, 2 and 3",
 )
@@ -585,9 +585,9 @@ choice(
 # %% [markdown]
 # ## Softmax: a Jacobian that nobody makes
 #
-# Relu is soon done: each output depends on its own input alone, so its Jacobian is a diagonal, 1 where the input is positive and 0 where it is negative, and the product with it is elementwise. (At exactly 0 relu has a corner and no derivative, and every library has had to choose one. The lab lets you find out which.)
+# Relu is easy: each output depends only on the input at the same place. So its Jacobian is diagonal, with 1 for a positive input and 0 for a negative one, and the product with it is elementwise. (At exactly 0, relu has a corner and no derivative, so every library had to choose a value. In the lab, you find out which value PyTorch chose.)
 #
-# Softmax is the first layer in which every output depends on every input: raise one logit, and all other probabilities sink. Its Jacobian for a row is full, $\partial y_i / \partial x_j = y_i(\delta_{ij} - y_j)$. Look at a small one.
+# Softmax is the first layer in which every output depends on every input: if you raise one logit, all other probabilities fall. Its Jacobian for a row is a full matrix, $\partial y_i / \partial x_j = y_i(\delta_{ij} - y_j)$. Look at a small one.
 
 # %%
 logits = torch.tensor([2.0, 1.0, 0.0, -1.0])
@@ -598,9 +598,9 @@ print("sum of each row:   ", jacobian.sum(1))
 print("rank:              ", torch.linalg.matrix_rank(jacobian, atol=1e-6).item(), "of 4")
 
 # %% [markdown]
-# A positive diagonal, all else negative, and rows that sum to 0: add the same number to all logits, and nothing happens. It is a diagonal minus an *outer product* of y with itself, and that is what makes it cheap: a vector times such a table is an elementwise product, less y times a single number. You will find that number in the lab; it is one for each row.
+# The diagonal is positive, and all other entries are negative. Each row sums to 0, because nothing changes if you add the same number to all logits. The Jacobian is a diagonal matrix minus the *outer product* of y with itself, and this makes it cheap: a vector times this matrix is an elementwise product, minus y times a single number. You will find that number in the lab. There is one such number for each row of logits.
 #
-# **Predict.** What is the gradient for the logits, when the incoming gradient is the same for all probabilities?
+# **Predict.** What is the gradient for the logits, if the incoming gradient is the same for all probabilities?
 
 # %%
 logits = torch.tensor([[2.0, 1.0, 0.0, -1.0]], requires_grad=True)
@@ -608,12 +608,12 @@ logits = torch.tensor([[2.0, 1.0, 0.0, -1.0]], requires_grad=True)
 print(grad)
 
 # %% [markdown]
-# Nothing, but for rounding: the probabilities sum to 1 whatever you do, so pushing them all the same way pushes nowhere. This is why a test with `softmax(x).sum().backward()` proves nothing. *Always test a backward with random incoming gradients.*
+# It is 0, apart from rounding: the probabilities always sum to 1, so they can't all grow at once. This is why a test with `softmax(x).sum().backward()` proves nothing. *Always test a backward with random incoming gradients.*
 
 # %% [markdown]
 # ## Cross-entropy: what came minus what should have come
 #
-# Behind the LM head stands the mean cross-entropy: minus the log of the probability that the model gave to the right word. The log of a softmax is the logit less one number for the whole row, the log of the sum of all exponentials. The gradient is the friendliest in the whole field.
+# After the LM head comes the cross-entropy. For each row, it is minus the log of the probability that the model gave to the right word. The loss is the mean over the rows. The log of a softmax is the logit minus the log of the sum of all exponentials, which is one number for the whole row. The gradient of this loss is the friendliest in the whole field.
 
 # %%
 logits = torch.tensor([[2.0, 1.0, 0.0, -1.0], [0.0, 3.0, 0.0, 0.0]], requires_grad=True)
@@ -623,9 +623,9 @@ print("probabilities\n", torch.softmax(logits, -1).detach())
 print("gradient, times the number of rows\n", 2 * logits.grad)
 
 # %% [markdown]
-# Everywhere the probability itself, and at the right word 1 less: *what came minus what should have come*, and the share of each row in the mean. The first row gave the right word 0.64 and is pulled by the 0.36 that is missing; the second, sure of the wrong word, gets almost −1 and +1. Softmax alone goes numb when it is sure of itself, its Jacobian near 0; together with the log, it does not.
+# Each entry is the probability, minus 1 at the right word: *what came minus what should have come*, times the row's share of the mean. In the first row, the right word has a probability of 0.64, and it is pulled up by the missing 0.36. In the second row, the model is sure of a wrong word, so the gradient is almost −1 at the right word and almost +1 at this wrong word. If a softmax is sure, its Jacobian is near 0, and hardly any gradient passes through it. With the log after it, the gradient still passes.
 #
-# Here it is on the model that this course is about: what do the 600 logits of MiniGPT's head hear, when the sentence goes on as it does?
+# Now look at MiniGPT, the model of this course: which gradients do the 600 logits of MiniGPT's head get for this sentence?
 
 # %%
 model, tokenizer = load_minigpt(), load_tokenizer()
@@ -641,14 +641,14 @@ for n, word in enumerate(tokenizer.words(tokens[0, 1:].tolist())):
     print(f"{word:8} {heard}")
 
 # %% [markdown]
-# At each position the right word is pulled up (a negative gradient: the optimizer subtracts), and whatever the model thought likely in its place is pushed down. From here on it is one linear layer back to `x`, `W` and `b`: the lab's last exercise.
+# At each position the right word is pulled up (its gradient is negative, and the optimizer subtracts it), and the other words that the model thought likely are pushed down. From here, one linear layer leads back to `x`, `W` and `b`: the lab's last exercise.
 
 # %% [markdown]
 # ## LayerNorm: three ways to the loss
 #
-# Back to our colleague. LayerNorm subtracts the mean of a row and divides by its deviation. An entry of the row reaches the output straight, *and* by way of the mean, *and* by way of the variance, which all other entries of the row share. Their backward followed the first.
+# Back to our colleague. LayerNorm subtracts the mean of a row and divides by the row's standard deviation. An entry of the row reaches the output directly, *and* through the mean, *and* through the variance. The whole row shares the mean and the variance. The colleague's backward followed only the first way.
 #
-# What does the full one look like? Two things can be said without any algebra. Add the same number to the whole row: the output stays. Stretch the row away from its mean: the output stays (but for eps). A gradient says in which direction the loss changes, and in these two directions it does not; so the gradient must have no part along either.
+# What does the full backward look like? We can say two things without any algebra. If you add the same number to the whole row, the output stays the same. If you stretch the row away from its mean, the output stays the same, too (apart from eps). A gradient says in which direction the loss changes. The loss does not change in these two directions, so the gradient must have no part along them.
 
 # %%
 torch.manual_seed(0)
@@ -660,36 +660,36 @@ for name, norm in {"PyTorch's": lambda t: F.layer_norm(t, (64,)), "theirs": Fast
     print(f"{name:10} along the mean {along_mean:+.6f}, along the row {along_row:+.6f}")
 
 # %% [markdown]
-# PyTorch's has none (to rounding). Our colleague's pushes the weights in directions that don't matter, at each step, for ever: the loss still falls, since the rest of the gradient is right, and the optimizer's budget goes to waste. The correction is to take these two parts out, each with one mean over the row; the lab asks you to write it.
+# PyTorch's gradient has no such part (apart from rounding). Our colleague's gradient pushes the weights in directions that don't matter, at each step, for ever. The loss still falls, because the rest of the gradient is right, but part of each step is wasted. The correction subtracts these two parts, each with one mean over the row. The lab asks you to write it.
 
 # %% tags=["hide-input"]
 true_false(
     "LayerNorm's gradient for its input sums to 0 over each row, whatever the incoming gradient is.", True,
-    "Adding a constant to the row changes nothing, so the derivative in that direction, which is the sum of the gradient's entries, is 0.",
+    "Adding a constant to the row does not change the output, so the derivative in that direction is 0. This derivative is the sum of the gradient's entries.",
 )
 
 # %% [markdown]
 # ## Nudging: how far is far enough
 #
-# How could they have known? By nudging. A derivative is what a small change does, so make a small change: $\big(f(x+h) - f(x-h)\big) / 2h$. No algebra, and no trust needed.
+# How could our colleague have known? By nudging. A derivative is the effect of a small change, so make a small change: $\big(f(x+h) - f(x-h)\big) / 2h$. You need no algebra and no trust.
 #
-# **Predict.** Smaller is better, so take h = 1e-12? Where does the error become smallest?
+# **Predict.** Is a smaller h always better, even h = 1e-12? At which h is the error smallest?
 
 # %%
 finite_difference_error(torch.exp, 1.0)
 
 # %% [markdown]
-# There are two errors. *Truncation*: a curve is no line, and the central difference is off by about h²/6 times the third derivative; on these axes a slope of 2. (One-sided, the error goes with h, and the slope is 1.) *Rounding*: f(x+h) and f(x−h) agree in nearly all their digits, and the subtraction keeps only the rest, with an error of about eps/h; a slope of −1, and noise. Where the two meet lies the best h, near the cube root of eps: 6e-6 in float64. In float32 it is near 5e-3, and even there no more than five or six digits are left; on the far left its line is flat at an error of 1, because x+h rounds to x itself and the difference is 0. That is why numeric gradients are done **in float64**, and why a test in float32 can neither convict nor acquit.
+# There are two errors. *Truncation*: a curve is not a line, so the central difference is off by about h²/6 times the third derivative. On these axes, this is a line with a slope of 2. (The error of a one-sided difference is proportional to h, so its slope is 1.) *Rounding*: f(x+h) and f(x−h) agree in nearly all their digits, and the subtraction keeps only the rest, with an error of about eps/h. This is a line with a slope of −1, and noise. The best h is where the two lines meet, near the cube root of eps: 6e-6 in float64. In float32, the best h is near 5e-3, and even there no more than five or six digits are right. On the far left, the error of float32 stays at 1, because x+h is rounded to x, and the difference is 0. That is why numeric gradients are computed **in float64**, and why a test in float32 can't tell a right gradient from a slightly wrong one.
 #
-# And it costs two forwards for each *input*. For the 39,000 parameters of MiniGPT's head alone, that is 78,000 forwards to find what one backward finds. Nudging is for checking.
+# Nudging also costs two forwards for each *input*. For the 39,000 parameters of MiniGPT's head alone, nudging takes 78,000 forwards to find what one backward finds. So nudging is only for checking.
 
 # %% tags=["hide-input"]
 choice(
-    "You check a gradient in float64 by central differences with h = 1e-6, and see a relative error of 1e-10. With h = 1e-3 it is 1e-4. What do you conclude?",
+    "You check a gradient in float64 by central differences with h = 1e-6, and see a relative error of 1e-10. With h = 1e-3, the error is 1e-4. What do you conclude?",
     {
-        "The gradient is right": "The error goes with h², until rounding: 1e-10 is what is left. A wrong gradient has an error that does not shrink with h.",
-        "The gradient is wrong, for the error depends on h": "Truncation always depends on h. Suspect the error that *stays* when h shrinks.",
-        "h = 1e-9 would be a stricter test": "Rounding grows as h shrinks: at 1e-9 no more than about seven digits are left.",
+        "The gradient is right": "The error shrinks with h², until only the rounding error is left, here 1e-10. The error of a wrong gradient does not shrink with h.",
+        "The gradient is wrong, because the error depends on h": "Truncation always depends on h. Be suspicious if the error *stays* when h shrinks.",
+        "h = 1e-9 would be a stricter test": "The rounding error grows as h shrinks: at 1e-9, no more than about seven digits are left.",
     },
     answer="The gradient is right",
 )
@@ -697,7 +697,7 @@ choice(
 # %% [markdown]
 # ## A Function of your own
 #
-# `torch.autograd.Function` is how you teach autograd a node: `forward` computes and saves, `backward` receives the incoming gradient and returns one gradient for each input. You saw one at the top. Here is another, the activation `x · sigmoid(x)`, with its derivative from paper.
+# With `torch.autograd.Function`, you teach autograd a new node: `forward` computes and saves, and `backward` receives the incoming gradient and returns one gradient for each input. You saw such a class at the top. Here is another: the activation `x · sigmoid(x)`, with a derivative that was worked out on paper.
 
 # %%
 class SiLU(torch.autograd.Function):
@@ -719,9 +719,9 @@ x = torch.randn(3, requires_grad=True)
 autograd_graph(SiLU.apply(x).sum(), x=x)
 
 # %% [markdown]
-# In the graph it is one node, with the name of the class. `gradcheck` takes small inputs in float64 and makes the whole Jacobian twice, once by backwards and once by nudging; `gradgradcheck` does the same for the derivative of the backward, which works here because backward is made of ordinary operations.
+# In the graph, the `Function` is one node, with the name of the class. `gradcheck` takes small inputs in float64 and computes the whole Jacobian twice, once with backwards and once by nudging. `gradgradcheck` does the same for the derivative of the backward. It works here because our `backward` is made of ordinary operations.
 #
-# **Predict.** What do they say of our colleague's norm?
+# **Predict.** What does `gradcheck` say about our colleague's norm?
 
 # %%
 x = torch.randn(2, 5, dtype=torch.float64, requires_grad=True)
@@ -730,16 +730,16 @@ print("SiLU, gradgradcheck:", torch.autograd.gradgradcheck(SiLU.apply, (x,)))
 attempt(lambda: torch.autograd.gradcheck(FastNorm.apply, (x,)))
 
 # %% [markdown]
-# There it is: one line, a fraction of a second, and the silent bug has a voice. "Jacobian mismatch for output 0 with respect to input 0." Whoever writes a backward writes this line below it.
+# There it is: one line and a fraction of a second, and the silent bug is found. "Jacobian mismatch for output 0 with respect to input 0." When you write a backward, write this line below it.
 #
-# (What if you have the forward in tensor operations, and no wish for a backward? Then don't write one. A `Function` is for what autograd can't see, such as a kernel of your own in [phase 05](05_custom_op.ipynb#cell-id=the-backward-is-a-kernel-too), and for saving memory.)
+# (What if your forward is made of tensor operations, and you don't want to write a backward? Then don't write one: autograd does it. A `Function` is for code that autograd can't see, such as your own kernel in [phase 05](05_custom_op.ipynb#cell-id=the-backward-is-a-kernel-too), and for saving memory.)
 
 # %% [markdown]
 # ## Kept, or computed again
 #
-# `checkpoint` runs a function a second time, and nobody notices. What would it take to do that yourself? The plan is short: a `Function` that saves nothing but its inputs, and in `backward` calls the function again. Four things stand in its way, and most of them are silent.
+# `checkpoint` runs a function a second time, and no other code notices it. What would it take to do that yourself? The plan is short: write a `Function` that saves only its inputs, and calls the function again in `backward`. Four things can go wrong, and most of them give no error.
 #
-# The first is recording. Is anything written down while a `Function` of yours is at work? **Predict** the words, for a plain backward and for one that shall itself be differentiated.
+# The first is recording. Is anything recorded while your `Function` runs? **Predict** what is printed, for a plain backward and for a backward that will itself be differentiated.
 
 # %%
 class Listening(torch.autograd.Function):
@@ -764,9 +764,9 @@ Listening.apply(x).sum().backward()
 torch.autograd.grad(Listening.apply(x).sum(), x, create_graph=True)
 
 # %% [markdown]
-# In the forward nothing ever is. To autograd a `Function` is a single node, so it doesn't look inside, though `x` still says what it wants; and a checkpoint could wish for nothing better, for what the function makes on its way is freed as it goes. The backward is recorded only under `create_graph=True`. In a plain one, the second run has to ask for its graph: `torch.enable_grad()`.
+# In the forward, nothing is ever recorded. For autograd, a `Function` is a single node, so autograd doesn't look inside, although `x` still says that it requires a gradient. This is good for a checkpoint: the function's intermediate results are freed while it runs. The backward is recorded only under `create_graph=True`. In a plain backward, the second run must switch recording on, with `torch.enable_grad()`.
 #
-# Then there is a graph within a backward, and somebody must go back through it, there and then. That is allowed. The second thing is where it ends. **Predict.** `inner` holds the bytes of `h` and begins a graph of its own; `w` was there already. Who has a gradient after `backward`? And `other`, after `torch.autograd.grad`?
+# Then there is a graph inside a backward, and this backward must go through the inner graph before it returns. That is allowed. The second thing is where the inner graph ends. **Predict.** `inner` shares the bytes of `h` and begins a new graph. `w` existed before. Which tensors have a gradient after `backward`? And does `other` have one after `torch.autograd.grad`?
 
 # %%
 x, w = torch.tensor(2.0, requires_grad=True), torch.tensor(3.0, requires_grad=True)
@@ -778,11 +778,11 @@ other = torch.tensor(5.0, requires_grad=True)
 print("grad:     inner", *torch.autograd.grad(inner * other, inner), "  other", other.grad)
 
 # %% [markdown]
-# `x` has none: the way ends at `inner`. What has arrived there is what `h` is owed, and the outer backward, which is still under way, will carry it on to `x`. Without the `detach` the inner one would have gone on by itself, through nodes that are not its own, and freed what they had saved.
+# `x` has no gradient: the path ends at `inner`. The gradient that arrived there is the gradient of `h`. In a checkpoint, the outer backward is still running, and it carries this gradient on to `x`. Without the `detach`, the inner backward would continue through nodes of the outer graph, and free what they had saved.
 #
-# And `w`, which nobody handed in, got its gradient in passing. `backward` goes on to every leaf that it meets, and a model's weights are such leaves; `torch.autograd.grad` goes to those that you name, and leaves `other` with nothing.
+# And `w` got a gradient, although it was never an input. `backward` goes on to every leaf that it can reach, and a model's weights are such leaves. `torch.autograd.grad` goes only to the tensors that you name, so `other` has no gradient.
 #
-# The third thing is the dice. **Predict.** Dropout on twelve ones, four times. Which lines are alike?
+# The third thing is the random generator. **Predict.** The next cell runs dropout on twelve ones, four times. Which lines are equal?
 
 # %%
 ones = torch.ones(12)
@@ -790,15 +790,15 @@ before = torch.get_rng_state()
 lines = {"the first run": F.dropout(ones, 0.5), "run again": F.dropout(ones, 0.5)}
 with torch.random.fork_rng(devices=[]):
     torch.set_rng_state(before)
-    lines["dice put back"] = F.dropout(ones, 0.5)
+    lines["state put back"] = F.dropout(ones, 0.5)
 lines["afterwards"] = F.dropout(ones, 0.5)
 for name, line in lines.items():
     print(f"{name:14}", *("x" if kept else "." for kept in line.tolist()))
 
 # %% [markdown]
-# The first and the third. Run again as it is, it is another network: other units are dropped, and the gradient that comes out belongs to a loss that nobody computed. It has the right shape and the right size, and the training gets a little worse; you know this kind of bug from the top of this lesson. `fork_rng` remembers where the generator stands and puts it back at the end, so that the rest of the program draws what it would have drawn anyway.
+# The first and the third. If you don't restore the generator, the second run computes a different network: other units are dropped, and the gradient belongs to a loss that nobody computed. This gradient has the right shape and the right size, and the training gets a little worse. You know this kind of bug from the top of this lesson. `fork_rng` saves the state of the generator and restores it at the end, so that the rest of the program gets the same random numbers as without the second run.
 #
-# The fourth you know, too: somebody writes over what was saved. "Written over, while autograd watches" had a guard against that, the version. **Predict.** Here is the same accident, with hooks that hand each saved tensor on as it is, and with hooks that keep a copy. Is it noticed?
+# You know the fourth thing already: somebody writes over a saved tensor. The section "Written over, while autograd watches" showed a guard against this mistake: the version. **Predict.** Here is the same mistake twice: with hooks that return each saved tensor as it is, and with hooks that keep a copy. Does autograd notice it?
 
 # %%
 x = torch.ones(3, requires_grad=True)
@@ -816,9 +816,9 @@ attempt(lambda: result_written_over(lambda t: t))
 attempt(lambda: result_written_over(lambda t: t.clone()))
 
 # %% [markdown]
-# Neither time. The copy is right to be silent; the other is the 3.7183 of `.data` again, and no word said. Even hooks that do nothing take the guard away, since autograd can't know what was made of a tensor by packing it. Whoever packs vouches, and can: `t._version` is there to be noted and compared.
+# Neither time. With the copy, no error is needed: the gradient is 2.7183. Without the copy, the gradient is 3.7183 again, as with `.data`, and there is no error. Even hooks that do nothing switch the guard off, because autograd can't know what your pack function did to the tensor. So you must do the check yourself: record `t._version` when you pack, and compare it when you unpack.
 #
-# PyTorch has two checkpoints, an old one that is a `Function` and the newer one that is made of hooks. **Predict.** What do they say if an *input* is written over?
+# PyTorch has two checkpoints: an old one, which is a `Function`, and a newer one, which is made of hooks. **Predict.** What does each of them do if an *input* is written over?
 
 # %%
 def input_written_over(use_reentrant):
@@ -834,15 +834,15 @@ attempt(lambda: input_written_over(True))            # the Function
 attempt(lambda: input_written_over(False))           # the hooks
 
 # %% [markdown]
-# Both refuse. Run again, the function would be given other numbers, and the gradient would be that of another place. The old one has its inputs from `save_for_backward`, which notes versions; and for its inputs the newer one goes that way, too, hooks or no hooks. ("Re-entrant" is the old one's name because its backward enters the engine a second time, from within the first.)
+# Both raise an error. The second run would get other numbers, and the gradient would belong to another input. Both checkpoints keep their inputs with `save_for_backward`, which records versions. (The old checkpoint is called "re-entrant" because its backward starts the engine a second time, from inside the first.)
 
 # %% tags=["hide-input"]
 choice(
-    "Somebody writes a checkpoint and doesn't put the dice back. The block has dropout. What shows?",
+    "Somebody writes a checkpoint and doesn't restore the generator's state. The block has dropout. What do you notice?",
     {
-        "nothing but a model that is a little worse": "Values and shapes are fine, and the loss falls. The gradient is that of other units than those that made the loss.",
-        "an error, since the saved tensors don't fit": "There are none to fit: the second run makes all of them anew, and they fit each other.",
-        "the same as ever: dropout's backward needs no random numbers": "It needs to know which units were dropped. That is one of the things that are computed again.",
+        "nothing but a model that is a little worse": "Values and shapes are fine, and the loss falls. But the second run drops other units than the first run, so its gradient is the gradient of another loss.",
+        "an error, since the saved tensors don't fit": "All saved tensors come from the second run, so they fit each other.",
+        "nothing: dropout's backward needs no random numbers": "It needs to know which units were dropped. The second run decides that again.",
     },
     answer="nothing but a model that is a little worse",
 )
@@ -852,7 +852,7 @@ choice(
 #
 # The last tool is for the day when the loss is fine and a gradient is NaN. This forward is harmless: where x is 0, the branch with the root is not taken.
 #
-# **Predict.** The gradient at 0, and at 4?
+# **Predict.** What is the gradient at 0, and at 4?
 
 # %%
 x = torch.tensor([0.0, 4.0], requires_grad=True)
@@ -861,43 +861,43 @@ y.sum().backward()
 print("y", y.detach(), "  gradient", x.grad)
 
 # %% [markdown]
-# A NaN for an input whose branch was not even chosen.
+# The gradient at 0 is NaN, although the branch with the root was not even taken there.
 #
-# In backward, `where` sends 0 to the branch that was not taken, and the root multiplies it by its own derivative at 0, which is infinite: 0 · ∞ is NaN. In a big model you would not know where to look. `detect_anomaly` stops at the first node that returns a NaN and names it. (It also prints where in the *forward* that node was made; it is slow, so switch it on for one step.)
+# In backward, `where` sends 0 to the branch that was not taken. The root multiplies this 0 by its derivative at 0, which is infinite, and 0 · ∞ is NaN. In a big model you would not know where to look. `detect_anomaly` stops at the first node that returns a NaN and names it. (It also prints where in the *forward* that node was made. It is slow, so switch it on for one step only.)
 
 # %%
 with warnings.catch_warnings(action="ignore"), torch.autograd.detect_anomaly():
     x = torch.tensor([0.0, 4.0], requires_grad=True)
     y = torch.where(x > 0, torch.sqrt(x), torch.zeros_like(x))
     attempt(lambda: y.sum().backward())
-safe = torch.where(x > 0, x, torch.ones_like(x))            # mend the input, not the output
+safe = torch.where(x > 0, x, torch.ones_like(x))            # fix the input, not the output
 torch.where(x > 0, torch.sqrt(safe), torch.zeros_like(x)).sum().backward()
-print("mended:", x.grad)
+print("fixed:", x.grad)
 
 # %% [markdown]
 # ## What you can now do
 #
 # [The lab](../release/02_autograd/02_autograd.ipynb) of this phase asks you to do it:
 #
-# - find every adjoint of a small graph on paper, where paths meet too;
+# - find every adjoint of a small graph on paper, also where paths meet;
 # - write an engine that differentiates any calculation with scalars, and visit any graph in the order that backward needs;
 # - sum a gradient back to the shape that was broadcast;
-# - derive the vector–Jacobian products of linear, relu, softmax, LayerNorm and cross-entropy, none of them with a Jacobian;
+# - derive the vector–Jacobian products of linear, relu, softmax, LayerNorm and cross-entropy, all without a Jacobian;
 # - say why one backward is enough for a loss, and what many losses would need;
-# - check a gradient by nudging, with an h that you can defend;
+# - check a gradient by nudging, with an h that you can justify;
 # - teach autograd a softmax of your own that passes `gradcheck` and `gradgradcheck`;
-# - write a checkpoint: keep only what went in, run it again on the way back with the same dice, and refuse where an input was written over;
+# - write a checkpoint: keep only the inputs, run the function again on the way back with the same random numbers, and raise an error if an input was written over;
 # - compute the gradients of MiniGPT's LM head, and agree with autograd.
 #
-# And you can answer the question. While you compute, each operation leaves a node that knows its inputs' nodes and saved just enough for one product; `backward` visits them, users first, and at each multiplies what has arrived and adds the result to what lies below.
+# And you can answer the question. While you compute, each operation makes a node, which knows the nodes of its inputs and saves just enough to compute one vector–Jacobian product. `backward` visits the nodes, users first. At each node, it multiplies the incoming gradient by the local derivatives, and adds the results to the gradients of the node's inputs.
 
 # %% [markdown]
 # ## What this phase leaves out
 #
-# - **Where parameters live**, and how a module finds them all. [Phase 03](03_module.ipynb#cell-id=a-tree-and-walks-through-it).
-# - **Where in the dispatcher autograd sits**: why `no_grad` changes no key, and its kernel decides inside. [Phase 04](04_dispatcher.ipynb#cell-id=keys-of-the-thread).
+# - **Where parameters are kept**, and how a module finds them all. [Phase 03](03_module.ipynb#cell-id=a-tree-and-walks-through-it).
+# - **The place of autograd in the dispatcher**: `no_grad` changes no key. Autograd's kernel itself tests for `no_grad`. [Phase 04](04_dispatcher.ipynb#cell-id=keys-of-the-thread).
 # - **A backward for a kernel of your own**, registered with `torch.library`. [Phase 05](05_custom_op.ipynb#cell-id=what-pytorch-asks-of-an-operator).
-# - **The joint graph of forward and backward**, made ahead of time, and what a partitioner saves. [Phase 06](06_compile.ipynb#cell-id=what-is-saved-and-what-is-computed-again).
+# - **The joint graph of forward and backward**, made ahead of time, and which tensors a partitioner saves. [Phase 06](06_compile.ipynb#cell-id=what-is-saved-and-what-is-computed-again).
 # - **Gradient accumulation, clipping and scaling** in a training loop. [Phase 07](07_training.ipynb#cell-id=a-big-batch-in-pieces).
 # - **What hooks are for** when many processes train: DDP overlaps communication with backward. [Phase 10](10_distributed.ipynb#cell-id=one-big-batch).
 # - Forward mode (`torch.func.jvp`), complex derivatives and `vmap` are left to the documentation.
@@ -912,7 +912,7 @@ print("mended:", x.grad)
 # - A. G. Baydin, B. A. Pearlmutter, A. A. Radul, J. M. Siskind, "[Automatic differentiation in machine learning: a survey](https://arxiv.org/abs/1502.05767)", *JMLR* 18, 2018.
 # - A. Paszke et al., "[Automatic differentiation in PyTorch](https://openreview.net/forum?id=BJJsrmfCZ)", NIPS 2017 workshop.
 # - J. L. Ba, J. R. Kiros, G. E. Hinton, "[Layer normalization](https://arxiv.org/abs/1607.06450)", 2016 (arXiv:1607.06450).
-# - T. Chen, B. Xu, C. Zhang, C. Guestrin, "[Training deep nets with sublinear memory cost](https://arxiv.org/abs/1604.06174)", 2016: a checkpoint to each of √n segments.
+# - T. Chen, B. Xu, C. Zhang, C. Guestrin, "[Training deep nets with sublinear memory cost](https://arxiv.org/abs/1604.06174)", 2016: a checkpoint for each of √n segments.
 # - A. Karpathy's [micrograd](https://github.com/karpathy/micrograd) is the best-known scalar engine of this kind; ours follows its spirit. He writes it before your eyes in the first lecture of "[Neural Networks: Zero to Hero](https://karpathy.ai/zero-to-hero.html)".
 #
-# PyTorch's documentation: "[Autograd mechanics](https://docs.pytorch.org/docs/stable/notes/autograd.html)", "[Extending PyTorch](https://docs.pytorch.org/docs/stable/notes/extending.html)" (extending `torch.autograd`), "[Gradcheck mechanics](https://docs.pytorch.org/docs/stable/notes/gradcheck.html)", [`torch.autograd.graph`](https://docs.pytorch.org/docs/stable/autograd.html#autograd-graph), [`torch.utils.checkpoint`](https://docs.pytorch.org/docs/stable/checkpoint.html), [`torch.autograd.detect_anomaly`](https://docs.pytorch.org/docs/stable/autograd.html#torch.autograd.detect_anomaly), and the tutorial "[A Gentle Introduction to torch.autograd](https://docs.pytorch.org/tutorials/beginner/blitz/autograd_tutorial.html)". The derivative of each operator, and what it saves, stands in [`tools/autograd/derivatives.yaml`](https://github.com/pytorch/pytorch/blob/v2.13.0/tools/autograd/derivatives.yaml).
+# PyTorch's documentation: "[Autograd mechanics](https://docs.pytorch.org/docs/stable/notes/autograd.html)", "[Extending PyTorch](https://docs.pytorch.org/docs/stable/notes/extending.html)" (extending `torch.autograd`), "[Gradcheck mechanics](https://docs.pytorch.org/docs/stable/notes/gradcheck.html)", [`torch.autograd.graph`](https://docs.pytorch.org/docs/stable/autograd.html#autograd-graph), [`torch.utils.checkpoint`](https://docs.pytorch.org/docs/stable/checkpoint.html), [`torch.autograd.detect_anomaly`](https://docs.pytorch.org/docs/stable/autograd.html#torch.autograd.detect_anomaly), and the tutorial "[A Gentle Introduction to torch.autograd](https://docs.pytorch.org/tutorials/beginner/blitz/autograd_tutorial.html)". The derivative of each operator, and the tensors that it saves, are in [`tools/autograd/derivatives.yaml`](https://github.com/pytorch/pytorch/blob/v2.13.0/tools/autograd/derivatives.yaml).

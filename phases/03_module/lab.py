@@ -9,25 +9,26 @@
 #
 # Eleven exercises and one question, 40 points, a little over three hours without the *further*
 # exercises 8 and 11, which take half an hour more. A class may leave those out, or count them as a
-# bonus; where yours says nothing, all points count. The lab follows
-# [lesson 03](../../notebooks/03_module.ipynb). You begin by counting parameters on paper, write the
-# four layers that a transformer is made of, mend two models that fail in silence, write a module of
-# your own on an empty page and `Module` itself from nothing, and end with a trained GPT that runs
-# on layers of your choosing and says what its NumPy original says.
+# bonus. Otherwise all points count. The lab follows [lesson 03](../../notebooks/03_module.ipynb).
+# You begin by counting parameters on paper, and write the four layers that a transformer is made
+# of. You fix two models that fail without an error. You write a module on an empty page, and
+# `Module` itself. At the end, a trained GPT runs on layers that you chose and gives the same
+# answers as its NumPy original.
 #
-# Each graded cell begins with `check(...)`, which gives the verdict that grading would, on new cases
-# each time. There, and when your work is graded, your classes are made with sizes that you have not seen, given weights
-# through `load_state_dict`, and called. So *names and shapes are part of the answer*: a layer
-# whose weight has another name is a layer that nobody's checkpoint fits. And so are gradients: a
-# layer that gives the right output and lets no gradient through is one that nobody can train. What
-# comes in may be transposed, sliced or expanded, of size 1 or empty; nothing of yours may change it.
+# Each graded cell begins with `check(...)`, which gives the verdict that grading would give, on new
+# cases each time. These checks, like the grading, make your classes with sizes that you have not
+# seen, load weights through `load_state_dict`, and call them. So
+# *names and shapes are part of the answer*: if a layer's weight has another name, no checkpoint
+# fits the layer. Gradients are part of the answer, too: if a layer gives the right output but
+# lets no gradient through, nobody can train it. Inputs may be transposed, sliced or expanded,
+# of size 1 or empty, and your code may not change them.
 #
-# Where an exercise says what does not count, that holds for your answer and all that it calls. It
-# is read from your cells, and observed as they run, so code that hides it (`exec`, `globals()`, a file
-# of your own that is imported) earns nothing there.
+# If an exercise says what does not count, this applies to your answer and to everything that it
+# calls. The grader reads your cells and observes them while they run. So code that hides what it
+# uses (`exec`, `globals()`, an import of your own file) earns nothing there.
 #
-# Parts of an exercise earn their points separately. Each exercise holds two hints, folded away; the
-# question, which a person reads, holds none.
+# Parts of an exercise earn their points separately. Each exercise has two hints, folded away. The
+# question that a person reads has none.
 #
 # Run the next cell, then start.
 
@@ -43,7 +44,7 @@ from hood.learner.check import check
 from utils.drivers.module_spec import assemble, drive
 from utils.minigpt import MiniGPTConfig, load_config, load_tokenizer, load_weights, numpy_forward
 from utils.notebook.expect import expect_close, expect_equal, expect_raises, expect_shape
-from utils.views import dropout_modes, module_tree, port_difference
+from utils.views import dropout_modes, module_tree, my_minigpt, port_difference
 
 # %% [markdown]
 # ## 1 · How many numbers?
@@ -53,28 +54,29 @@ from utils.views import dropout_modes, module_tree, port_difference
 #
 # Before a model is made, you can know how many parameters it will have. Write two functions:
 #
-# - `mlp_parameters(widths, bias=True)`: an MLP of linear layers, from `widths[0]` inputs by way of
-#   the hidden widths to `widths[-1]` outputs; two widths or more, which may be equal, and so large that
-#   no machine could make the layers. Without `bias`, its layers have weights alone.
-# - `minigpt_parameters(config, tied=False)`: a model like MiniGPT, for any `MiniGPTConfig`. A word
-#   embedding and a position embedding; in each of the `n_layers` blocks two LayerNorms, four
-#   linear layers of width `d_model` for attention (query, key, value, output), and an MLP by way
-#   of `d_ff`; at the end a LayerNorm and the LM head. Every linear layer has a bias, and every
-#   LayerNorm a weight and a bias. When `tied`, the LM head's weight *is* the word embedding's, one
-#   Parameter under two names.
+# - `mlp_parameters(widths, bias=True)`: an MLP of linear layers, from `widths[0]` inputs
+#   through the hidden widths to `widths[-1]` outputs. There are two widths or more.
+#   They may be equal, or so large that no machine could make the layers. Without `bias`, its layers
+#   have only weights.
+# - `minigpt_parameters(config, tied=False)`: a model like MiniGPT, for any `MiniGPTConfig`. It has
+#   a word embedding and a position embedding. Each of the `n_layers` blocks has two LayerNorms,
+#   four linear layers of width `d_model` for attention (query, key, value, output), and an MLP with
+#   a hidden width of `d_ff`. At the end there is a LayerNorm, and then the LM head.
+#   Every linear layer has a bias, and every LayerNorm has a weight and a bias. If `tied`, the LM
+#   head's weight *is* the weight of the word embedding: one Parameter under two names.
 #
-# Both return an int, by arithmetic on the sizes; to make a model and count what it holds (`torch.nn`,
-# `numel` …), or to ask `utils.minigpt` for the number, does not count here.
+# Both return an int, by arithmetic on the sizes. It does not count here if you make a model and
+# count its numbers (`torch.nn`, `numel` …), or get the number from `utils.minigpt`.
 #
-# <details><summary>What does a linear layer hold?</summary>
+# <details><summary>What does a linear layer contain?</summary>
 #
-# A weight for each pair of an input and an output. And a bias: for each of the inputs, or for each
-# of the outputs?
+# It contains a weight for each pair of an input and an output. And does it contain a bias for each
+# input, or for each output?
 # </details>
 # <details><summary>My MiniGPT is off by a little</summary>
 #
-# The difference tells you what is missing: 2,048 are the positions (32 · 64), 128 a LayerNorm, 600
-# the head's bias, 64 the bias of one attention layer.
+# The difference tells you what is missing: the positions have 2,048 numbers (32 · 64), a LayerNorm
+# has 128, the head's bias has 600, and the bias of one attention layer has 64.
 # </details>
 
 # %% solution="count_parameters"
@@ -125,23 +127,23 @@ verify("count_parameters", mlp_parameters=mlp_parameters, minigpt_parameters=min
 # *Easy, 10 minutes, 2 points: one for what is registered, one for the forward.*
 # From the lesson: [One line of magic](../../notebooks/03_module.ipynb#cell-id=one-line-of-magic).
 #
-# Write `Linear(in_features, out_features, bias=True)`, a module of your own with one matrix
-# product and one sum:
+# Write `Linear(in_features, out_features, bias=True)`, a module
+# with one matrix product and one sum:
 #
 # - its parameters are called `weight` (out, in) and `bias` (out,); when `bias` is False, the attribute
 #   `bias` is `None`, and only `weight` is saved;
-# - it takes `x` of shape (…, in), with any number of dimensions in front, to (…, out).
+# - it maps `x` of shape (…, in), with any number of dimensions in front, to shape (…, out).
 #
-# How a fresh one begins is up to you here; exercise 7 asks for that.
+# You may choose the initial numbers here. Exercise 7 asks for particular ones.
 #
-# In this exercise and the next three you write a layer out of tensors, so torch's own layer, its
-# function and their variants do not count, as a base class, as a part inside, or called: here these
-# are `nn.Linear`, `F.linear`, `nn.Bilinear` and the like. All the rest of torch is yours,
-# `nn.Parameter` and `nn.init` to begin with.
+# In this exercise and the next three, you write a layer out of tensors. So torch's own layer, its
+# function and their variants do not count as a base class, as a part inside, or in a call. Here
+# these are `nn.Linear`, `F.linear`, `nn.Bilinear` and the like.
+# Everything else in torch is allowed, for example `nn.Parameter` and `nn.init`.
 #
 # <details><summary>What makes a tensor a parameter of the module?</summary>
 #
-# Its type, at the moment of the assignment to an attribute. Lesson 03, "One line of magic".
+# Its type, at the moment when you assign it to an attribute. Lesson 03, "One line of magic".
 # </details>
 # <details><summary>And how do I register a bias that isn't there?</summary>
 #
@@ -191,7 +193,7 @@ expect_shape("one output, no bias", Linear(3, 1, bias=False)(turned), (5, 4, 1))
 # Graded
 check("Linear")
 expect_equal("without a bias", list(Linear(3, 2, bias=False).state_dict()), ["weight"])
-expect_equal("what stands there for it", Linear(3, 2, bias=False).bias, None)
+expect_equal("the attribute `bias`", Linear(3, 2, bias=False).bias, None)
 ### BEGIN HIDDEN TESTS
 verify("Linear", Linear)
 ### END HIDDEN TESTS
@@ -202,13 +204,13 @@ verify("Linear", Linear)
 # *Easy, 10 minutes, 3 points: one for what is registered, one for the look-up, one for refusals.*
 # From the lesson: [Layers are shapes](../../notebooks/03_module.ipynb#cell-id=layers-are-shapes).
 #
-# Write `Embedding(num_embeddings, embedding_dim)`: a table with a row for each word. Its one
-# parameter, `weight`, has the shape (num_embeddings, embedding_dim) and is drawn from a normal
-# distribution with mean 0 and deviation 1. It takes int64 tokens of any shape, one token or none, to
-# their rows: (…,) -> (…, embedding_dim).
+# Write `Embedding(num_embeddings, embedding_dim)`: a table with a row for each word.
+# Its one parameter, `weight`, has the shape (num_embeddings, embedding_dim) and is drawn
+# from a normal distribution with mean 0 and deviation 1. It takes int64 tokens of any shape and
+# returns their rows: (…,) -> (…, embedding_dim). There may be one token, or none.
 #
 # A token that is not in the table raises `IndexError`, and that means *any* such token: data sets
-# like to mark a gap with −1 or −100, and Python has an opinion of its own about the index −1.
+# often mark a gap with −1 or −100, and Python accepts the index −1.
 #
 # Write the look-up out of tensors: `nn.Embedding`, `F.embedding` and their variants do not count
 # here.
@@ -219,7 +221,8 @@ verify("Linear", Linear)
 # </details>
 # <details><summary>How do I look for bad tokens without a loop?</summary>
 #
-# Compare the whole tensor with the two ends of the table, and ask whether `any` is outside.
+# Compare the whole tensor with the two ends of the table, and test with `any` whether a token is
+# outside.
 # </details>
 
 # %% solution="Embedding"
@@ -285,24 +288,24 @@ verify("Embedding", Embedding)
 #
 # $$y = w \odot \frac{x - \mu}{\sqrt{\sigma^2 + \epsilon}} + b$$
 #
-# where μ is the mean of the row and σ² the mean of (x − μ)², divided by n. The parameters `weight`
-# and `bias`, both (width,), begin as ones and zeros. Rows may be constant or nearly so (there, too,
-# the gradient must be right), and they may lie far from 0: a mean of ±1,000 with a deviation of 1
-# must come out as well as a mean of 0.
+# where μ is the mean of the row, and σ² is the mean of (x − μ)², divided by n.
+# The parameters `weight` and `bias`, both (width,), begin as ones and zeros. Rows may be constant
+# or nearly so (the gradient must be right there, too), and they may lie far from 0: a mean of
+# ±1,000 with a deviation of 1 must give as good results as a mean of 0.
 #
-# The gradient of x flows through μ and σ, too, so leave both in the graph. Write the norm out of
-# tensors: `nn.LayerNorm`, `F.layer_norm` and torch's other layers that normalise (`group_norm`,
-# `batch_norm` …) do not count here.
+# The gradient of x flows through μ and σ, too, so leave both in the graph.
+# Write the norm out of tensors: `nn.LayerNorm`, `F.layer_norm` and torch's other norms
+# (`group_norm`, `batch_norm` …) do not count here.
 #
 # <details><summary>Two things that are easy to get nearly right</summary>
 #
-# `torch.var` divides by n − 1 unless told otherwise. And ε has its place *under* the root, which
-# you only see where the variance is small.
+# `torch.var` divides by n − 1 unless told otherwise. And ε belongs *under* the root. You see the
+# difference only if the variance is small.
 # </details>
-# <details><summary>Rows far from 0 come out rough</summary>
+# <details><summary>The results for rows far from 0 are rough</summary>
 #
-# Mean of squares minus square of the mean is the variance on paper. In float32 both are about
-# 1,000,000 here, each rounded to about 0.06, and their difference should be 1.
+# On paper, the variance is the mean of squares minus the square of the mean. In float32, both are
+# about 1,000,000 here, each rounded to about 0.06, and their difference should be 1.
 # </details>
 
 # %% solution="LayerNorm"
@@ -357,27 +360,28 @@ verify("LayerNorm", LayerNorm)
 # *Medium, 15 minutes, 3 points: one for training, one for eval, one for the edges.*
 # From the lesson: [Two modes](../../notebooks/03_module.ipynb#cell-id=two-modes).
 #
-# Write `Dropout(p)`. In training mode, each element of the input, of any shape, is set to 0 with
-# probability `p`, on its own and anew in each call (so the number of those that go differs from call
-# to call); those that stay are made larger, so that the *expected* value of every element is what it
-# was. In eval mode the input passes as it is. `p` may be 0 or 1, and in training the latter gives
-# zeros. A `p` below 0 or above 1 raises `ValueError`, when the layer is made.
+# Write `Dropout(p)`. In training mode, each element of the input, of any shape, is set to 0
+# with probability `p`, independently and anew in each call (so the number of dropped elements
+# differs from call to call). The elements that stay are made larger, so that the *expected* value
+# of every element does not change. In eval mode the input passes as it is. `p` may be 0 or 1, and
+# in training `p` = 1 gives zeros. A `p` below 0 or above 1 raises `ValueError` when the layer is
+# made.
 #
-# The mode is `self.training`, which `nn.Module` keeps for you, and it may change at any time. The
-# dtype of the input stays, whichever floating-point dtype that is, and so
-# does the input itself: the output is a new tensor, or the input as it came where nothing is to be
-# done to it. Gradients go where the values went, by the same factor.
+# The mode is `self.training`, which `nn.Module` keeps for you, and it may change at any time.
+# The output has the dtype of the input, for any floating-point dtype.
+# The input itself must not change: the output is a new tensor, or the input itself if there is
+# nothing to do. Gradients pass where values passed, with the same factor.
 #
 # Draw the mask yourself: `nn.Dropout`, `F.dropout` and their variants do not count here.
 #
-# <details><summary>By how much are those that stay made larger?</summary>
+# <details><summary>By how much do I enlarge the elements that stay?</summary>
 #
 # An element stays with probability 1 − p. Which factor makes the mean right?
 # </details>
 # <details><summary>p = 1 gives NaN</summary>
 #
-# Then somewhere 0 was divided by 0, or multiplied by infinity. That case is easier told apart than
-# computed.
+# Then somewhere 0 was divided by 0, or multiplied by infinity. It is easier to treat that case
+# separately than to compute it.
 # </details>
 
 # %% solution="Dropout"
@@ -411,15 +415,15 @@ expect_close("nothing lost on average", out.mean(), torch.tensor(1.0), atol=0.1)
 x = torch.full((100, 100), 3.0, dtype=torch.float16, requires_grad=True)
 before, out, again = x.detach().clone(), drop(x), drop(x)
 expect_equal("the dtype stays", out.dtype, torch.float16)
-expect_equal("what came is as it was", x.detach(), before)
+expect_equal("the input is unchanged", x.detach(), before)
 expect_equal("two calls, two masks", torch.equal(out, again), False)
 for dim, what in enumerate(("column", "row")):
     some = ((out == 0).any(dim) & (out != 0).any(dim)).all().item()
     expect_equal(f"each {what} loses some and keeps some", some, True)
-expect_equal("each sequence has its own", torch.equal(*drop(torch.ones(2, 20, 9))), False)
+expect_equal("each sequence has its own mask", torch.equal(*drop(torch.ones(2, 20, 9))), False)
 expect_equal("another dtype", drop(torch.ones(3, dtype=torch.bfloat16)).dtype, torch.bfloat16)
 counts = {int((drop(torch.ones(10, 5)) == 0).sum()) for _ in range(20)}
-expect_equal("not always as many", len(counts) > 1, True)
+expect_equal("not always the same number", len(counts) > 1, True)
 (grad,) = torch.autograd.grad(out, x, torch.ones_like(out))
 expect_close("gradients go where values went", grad, (out / x).detach(), rtol=1e-2)
 expect_equal("all dropped", Dropout(1.0)(torch.ones(4)), torch.zeros(4))
@@ -447,7 +451,7 @@ verify("Dropout", Dropout)
 # From the lesson: [The loss that won't fall](../../notebooks/03_module.ipynb#cell-id=the-loss-that-wont-fall).
 #
 # This model trains without an error, and without an effect. An optimizer is given one Parameter,
-# the gain, so it has nothing to complain of; and not even that one moves.
+# the gain, so it raises no error. And even the gain does not change.
 #
 # ```python
 # class Stack(nn.Module):
@@ -462,10 +466,9 @@ verify("Dropout", Dropout)
 #         return x * self.gain.data
 # ```
 #
-# Mend it, so that all of it is trained. It keeps its names: the layers are `layers.0`, `layers.1`
-# and so on, and the gain is `gain`, of shape (width,), ones at first. What it computes stays the
-# same, and its layers begin as `nn.Linear` makes them; `depth` may be 0. `fit` is given; leave it as
-# it is.
+# Fix it, so that all of it is trained. Keep the names: the layers are `layers.0`, `layers.1` and so
+# on, and the gain is `gain`, of shape (width,), ones at first. The output stays the same, and
+# its layers begin as `nn.Linear` makes them. `depth` may be 0. `fit` is given; leave it as it is.
 #
 # <details><summary>How do I see what is registered?</summary>
 #
@@ -517,7 +520,7 @@ module_tree(model)
 x = torch.randn(32, 4)
 losses = model.fit(x, 3 * x, steps=50)
 print(f"loss at first {losses[0]:.3f}, at last {losses[-1]:.3f}")
-expect_equal("it falls to a tenth", losses[-1] < 0.1 * losses[0], True)
+expect_equal("the loss falls to a tenth", losses[-1] < 0.1 * losses[0], True)
 two = Stack(2, 2)
 names = ["gain", "layers.0.bias", "layers.0.weight", "layers.1.bias", "layers.1.weight"]
 expect_equal("names", sorted(two.state_dict()), names)
@@ -526,7 +529,7 @@ fresh = {
     name: tensor.detach() for name, tensor in Stack(16, 3).state_dict().items() if name != "gain"
 }
 expect_equal(
-    "their own numbers", torch.equal(fresh["layers.0.weight"], fresh["layers.1.weight"]), False
+    "different layers", torch.equal(fresh["layers.0.weight"], fresh["layers.1.weight"]), False
 )
 ends = torch.stack([tensor.abs().max() for tensor in fresh.values()])
 expect_equal("fresh layers, up to about 1/√16", ((ends > 0.1) & (ends <= 0.25)).all().item(), True)
@@ -551,52 +554,54 @@ verify("Stack", Stack)
 # %% [markdown]
 # ## 7 · A module of your own, on an empty page
 #
-# *Medium, 30 minutes, 4 points: one each for how it begins, for the forward, for `fit_inputs`, and
-# for what is moved, copied and counted.*
+# *Medium, 30 minutes, 4 points: one each for the initial numbers, for the forward, for
+# `fit_inputs`, and for what is moved, copied and counted.*
 # From the lesson: [How a layer begins](../../notebooks/03_module.ipynb#cell-id=how-a-layer-begins), and
 # [What is saved but not trained](../../notebooks/03_module.ipynb#cell-id=what-is-saved-but-not-trained).
 #
-# So far there was a skeleton to fill, or something to mend. The next cell is empty, as cells are
-# where you work. Write a class `MLP` in it, made by `MLP(inputs, hidden, outputs)`, three widths of
-# 1 or more: two linear layers with a relu between them, behind a step that measures the inputs and
-# brings each to mean 0 and deviation 1. `nn.Linear` and `nn.init` are yours, and so is what you have
-# written above; for the forward's point `nn.Sequential` does not count here.
+# So far there was a skeleton to fill, or something to fix. The next cell is empty, as in real work.
+# Write a class `MLP` in it. `MLP(inputs, hidden, outputs)` gets three widths of 1 or more. It has
+# two linear layers with a relu between them. Before them, a step uses measured means and deviations
+# to bring each input to mean 0 and deviation 1. You may use `nn.Linear`, `nn.init` and your own
+# code from above. For the point of the forward, `nn.Sequential` does not count here.
 #
-# - **Registered.** What is trained is `hidden.weight`, `hidden.bias`, `output.weight` and
+# - **Registered.** The trained parameters are `hidden.weight`, `hidden.bias`, `output.weight` and
 #   `output.bias`, with the shapes that two `nn.Linear` have. Two tensors are saved and not trained,
-#   `centre` and `scale`, both (inputs,). Nothing else is in `state_dict()`.
-# - **Fresh.** Each number of a weight is drawn for itself, and anew for each `MLP`, from a normal
-#   distribution with mean 0 and deviation √(2/n), where n is how many inputs *that* layer has. Both
-#   biases begin as zeros, `centre` as zeros, and `scale` as ones.
-# - **Forward.** It takes x (…, inputs), with any number of dimensions in front, to (…, outputs). From
-#   x `centre` is taken away, and what is left is divided by `scale`; then come the hidden layer, a
-#   relu, and the output layer.
-# - **Measured.** `fit_inputs(x)` looks at x (…, inputs), which has a row or more. It makes `centre`
-#   the mean of each input over all rows, and `scale` its deviation, the root of the mean of
-#   (x − mean)². Where that is 0, as for an input that is always 0, `scale` is 1; a small one stays
-#   as it is. Inputs may lie far from 0: of a mean of ±1,000, too, a deviation of 1 is found. A second
-#   call forgets the first. Neither of the two has a graph, though x may have one, and what becomes of
-#   x afterwards is nothing to them.
-# - **Moved.** After `.to(torch.float64)` all six are float64, and so is the output, in all its digits,
-#   for an x that is. One that was made on the meta device works as any other once `to_empty` has
-#   given it memory and `load_state_dict` its numbers.
-# - **Saved and copied.** The state of one, loaded into another with the same widths, gives the same
-#   outputs there. A `copy.deepcopy` goes its own way: whatever becomes of one of the two is nothing
-#   to the other. It can be made at any time, also after a forward.
-# - **Counted.** `count()` returns, as an int, how many numbers are trained at the time of the call. A
-#   parameter that requires no gradient is not, and one that stands in two places counts once.
+#   `centre` and `scale`, both of shape (inputs,). Nothing else is in `state_dict()`.
+# - **Fresh.** Each number of a weight is drawn independently, and anew for each `MLP`,
+#   from a normal distribution with mean 0 and deviation √(2/n), where n is the number of inputs of
+#   *that* layer. Both biases begin as zeros, `centre` as zeros, and `scale` as ones.
+# - **Forward.** It maps x (…, inputs), with any number of dimensions in front, to (…, outputs).
+#   First `centre` is subtracted from x, and the result is divided by `scale`;
+#   then come the hidden layer, a relu, and the output layer.
+# - **Measured.** `fit_inputs(x)` measures x (…, inputs), which has one row or more. It makes
+#   `centre` the mean of each input over all rows, and `scale` its deviation,
+#   the root of the mean of (x − mean)². Where the deviation is 0, as for an input that is always 0,
+#   `scale` is 1; a small deviation stays as it is. Inputs may lie far from 0: a deviation of 1 must
+#   be right even with a mean of ±1,000. A second call forgets the first.
+#   Neither `centre` nor `scale` has a graph, though x may have one, and
+#   a later change to x does not change them.
+# - **Moved.** After `.to(torch.float64)` all six tensors are float64, and so is the output for a
+#   float64 x, in all its digits. An `MLP` that was made on the meta device works like any other
+#   after `to_empty` and `load_state_dict`.
+# - **Saved and copied.** If the state of one `MLP` is
+#   loaded into another with the same widths, both give the same outputs. A `copy.deepcopy` is
+#   independent: a change to the original does not change the copy, and a change to the copy does
+#   not change the original. It can be made at any time, also after a forward.
+# - **Counted.** `count()` returns, as an int, how many numbers are trained at the time of the call.
+#   A parameter that requires no gradient is not counted, and a parameter in two places counts once.
 #
-# Whatever comes in is floating-point, and of the dtype that the module has.
+# Every input is floating-point and has the dtype of the module.
 #
 # <details><summary>Where do I begin?</summary>
 #
-# With what is saved. Write `__init__` until `module_tree(MLP(4, 3, 2))` shows the six names and
-# shapes, then `forward`, then the rest. Of the six, four come with two `nn.Linear`.
+# Begin with the tensors that are saved. Write `__init__` until `module_tree(MLP(4, 3, 2))` shows
+# the six names and shapes, then `forward`, then the rest. Two `nn.Linear` give you four of the six.
 # </details>
-# <details><summary>How do I draw such a weight?</summary>
+# <details><summary>How do I make such a random weight?</summary>
 #
 # `nn.init` has He's rule under his first name, Kaiming, in two forms, for two distributions. An
-# argument says by which of the two sizes of a weight it divides.
+# argument says which of the weight's two sizes is n.
 # </details>
 
 # %% solution="MLP"
@@ -700,7 +705,7 @@ again.load_state_dict(mlp.state_dict())
 y = mlp(x).detach()
 expect_close("the state, loaded into another", again(x), y)
 nn.init.zeros_(mlp.output.weight)
-expect_close("a copy goes its own way", twin(x), y)
+expect_close("a copy does not change", twin(x), y)
 twin.to(torch.float64)
 expect_equal(
     "moved",
@@ -727,15 +732,15 @@ verify("MLP", MLP)
 # %% [markdown]
 # ## 8 · The model that forgets
 #
-# *Further, medium, 15 minutes, 2 points: one for a memory that is saved, and read in eval; one for
-# a buffer without a graph.*
+# *Further, medium, 15 minutes, 2 points: one for a running average that is saved, and used in eval;
+# one for a buffer without a graph.*
 # From the lesson: [What is saved but not trained](../../notebooks/03_module.ipynb#cell-id=what-is-saved-but-not-trained).
 #
 # This layer normalises each channel by a mean and a variance that it has *seen*: in training it
-# uses those of the batch, and remembers a running average; in eval it uses what it remembers. It
-# works until the model is saved and loaded: the new model normalises by a mean of 0 and a variance
-# of 1, as if it had never seen anything. (And on a GPU it fails at once: what is not registered
-# does not move.)
+# uses the mean and variance of the batch, and remembers a running average of them.
+# In eval it uses this running average. It works until the model is saved and loaded: the new model
+# normalises by a mean of 0 and a variance of 1, as if it had never seen anything. (And on a GPU it
+# fails at once: tensors that are not registered do not move.)
 #
 # ```python
 # class RunningNorm(nn.Module):
@@ -754,11 +759,13 @@ verify("MLP", MLP)
 #         return (x - mean) / torch.sqrt(variance + 1e-5)
 # ```
 #
-# Mend it. `mean` and `variance` keep their names; these two and no more are registered: they are
-# saved with the model, they move with it, and no optimizer ever sees them. What comes out, in training and in eval, is what came out of the
-# broken one, for any momentum from 0 to 1 and any batch, of one row too. But look at what that does to a long training run: its memory is computed from `x`,
-# and so carries the graph of every batch there ever was. Mend this, too, and no more than this: the
-# output goes on having its graph, through the batch's own mean and variance.
+# Fix it. `mean` and `variance` keep their names, and only these two are registered:
+# they are saved with the model, they move with it, and no optimizer ever sees them. In training and
+# in eval, the output is the same as that of the broken layer, for any momentum from 0 to 1 and
+# any batch, also of one row. There is a second mistake, which hurts a long training run: the
+# running average is computed from `x`, so it carries the graph of every batch so far. Fix this,
+# too, and no more than this. The output must keep its graph,
+# through the batch's own mean and variance.
 #
 # <details><summary>What is the word for a tensor that belongs to a module and is not trained?</summary>
 #
@@ -766,8 +773,9 @@ verify("MLP", MLP)
 # </details>
 # <details><summary>What about the graph?</summary>
 #
-# [Phase 02](../../notebooks/02_autograd.ipynb#cell-id=when-nothing-is-recorded), "When nothing is recorded". It concerns the update of the memory, and neither the output
-# nor the mean and the variance that the output is made with.
+# [Phase 02](../../notebooks/02_autograd.ipynb#cell-id=when-nothing-is-recorded), "When nothing is
+# recorded". It is about the update of the running average. The output, and the batch's mean and
+# variance, must keep their graph.
 # </details>
 
 # %% solution="RunningNorm"
@@ -809,27 +817,27 @@ normed = nn.functional.batch_norm(x, None, None, training=True)
 theirs = torch.autograd.grad(normed, x, upstream)[0]
 y = norm.train()(x)
 expect_close("the output in training", y, normed, rtol=1e-4, atol=1e-4)
-expect_close("one share of four", norm.mean, [1.0, 1.25])
-expect_close("and of the variance, divided by n", norm.variance, [0.75 + 26 / 12, 0.75])
+expect_close("the mean, a quarter of the way", norm.mean, [1.0, 1.25])
+expect_close("the variance, which is divided by n", norm.variance, [0.75 + 26 / 12, 0.75])
 expect_equal("no graph", norm.mean.requires_grad or norm.variance.requires_grad, False)
 (grad,) = torch.autograd.grad(y, x, upstream)
 expect_close("the gradient of x", grad, theirs, atol=1e-2)
 saved = {name: tensor.clone() for name, tensor in norm.state_dict().items()}
 y = norm.eval()(x)
 expect_close(
-    "eval takes what it remembers", y[0], (x[0] - norm.mean) / torch.sqrt(norm.variance + 1e-5)
+    "eval uses the running average", y[0], (x[0] - norm.mean) / torch.sqrt(norm.variance + 1e-5)
 )
-expect_close("and learns nothing", norm.variance, saved["variance"])
+expect_close("eval does not change the variance", norm.variance, saved["variance"])
 expect_equal("but lets gradients through", y.requires_grad, True)
 expect_close("a batch of one row", RunningNorm(2)(torch.ones(1, 2)), [[0.0, 0.0]])
 norm = RunningNorm(2, momentum=0.5)
 x = torch.randn(1000, 2) * 3 + 10
 for _ in range(10):
     norm(x)
-expect_close("it has seen a mean of about 10", norm.mean, x.mean(0), atol=0.1)
+expect_close("the running mean is about 10", norm.mean, x.mean(0), atol=0.1)
 again = RunningNorm(2, momentum=0.5)
 again.load_state_dict(norm.state_dict())
-expect_close("and so has its copy", again.eval()(x), norm.eval()(x))
+expect_close("the loaded layer gives the same output", again.eval()(x), norm.eval()(x))
 module_tree(norm)
 
 # %% test="RunningNorm" points=2
@@ -847,48 +855,53 @@ verify("RunningNorm", RunningNorm)
 # refusals 1, train and eval 1.*
 # From the lesson: [One line of magic](../../notebooks/03_module.ipynb#cell-id=one-line-of-magic).
 #
-# Write `Module` yourself. Python's `object` is your only base class; `nn.Parameter` still says
-# what a parameter is. Nothing else of `torch.nn` counts here, as a base class or as a part inside:
-# a module of torch's that knows what yours should know is no `Module` of your own. Whoever inherits
-# from yours calls `super().__init__()` first, and then assigns parameters and modules to attributes,
-# as always.
+# Write `Module` yourself. Python's `object` is your only base class;
+# `nn.Parameter` still says what a parameter is. Nothing else of `torch.nn` counts here,
+# as a base class or as a part inside: torch's module may not do the work of your module.
+# A class that inherits from yours calls `super().__init__()` first, and then assigns parameters and
+# modules to attributes, as always.
 #
-# - **Registration.** `named_parameters()` yields pairs (name, parameter): the module's own in the
-#   order they were assigned, then those of each child, the children in that order too, with the
-#   child's name and a dot in front, to any depth. A parameter that was assigned to two places comes once, under the first name.
-#   When an attribute is assigned again, what was there before is forgotten, whatever it was: a plain
-#   value may take the name of a parameter, and a parameter or a module that of a buffer. (Whether the
-#   name keeps its place in the order is up to you.) Attributes read as usual, and one that is not
-#   there raises `AttributeError`. Calling the module calls its `forward`.
+# - **Registration.** `named_parameters()` yields pairs (name, parameter): first the module's own
+#   parameters in the order they were assigned, then those of each child, to any depth. The children
+#   come in the order they were assigned, too, and their parameters are named
+#   with the child's name and a dot in front. A parameter that was assigned to two places
+#   comes once, under the first name. When an attribute is assigned again,
+#   what was there before is forgotten, whatever it was:
+#   a plain value may take the name of a parameter, and
+#   a parameter or a module may take the name of a buffer. (The name may keep its place in the order
+#   or lose it.) You read attributes as usual, and a missing attribute raises `AttributeError`.
+#   Calling the module calls its `forward`.
 # - **Buffers.** `register_buffer(name, tensor)`: an attribute that is saved and not trained. After
-#   that, assigning a tensor to the name replaces the buffer. A tensor that was merely assigned is
-#   an attribute like any other: not saved.
+#   that, assigning a tensor to the name replaces the buffer. A tensor that was only assigned, and
+#   not registered, is an attribute like any other: not saved.
 # - **Saving.** `state_dict()`: a dict from names to tensors, of all parameters and buffers at any
-#   depth; here a tied parameter stands under both its names, and so does a buffer that was
-#   registered in two places, and all that is in a module that was assigned to two. Whether the
-#   tensors still require a gradient is up to you (torch's do not).
+#   depth. Here a tied parameter appears under both its names. So does a buffer that was registered
+#   in two places, and every tensor of a module that was assigned to two places. The tensors may
+#   still require a gradient or not (in torch they do not).
 # - **Loading.** `load_state_dict(state)` copies the values *into* the tensors that are there (an
-#   optimizer may be holding on to them), so they keep their dtype, and what becomes of `state`
-#   afterwards is nothing to the module. Names that are missing in `state`, names that are not the module's, and shapes that
-#   differ in any way raise `RuntimeError`, with a message that names every one of them, of all three
-#   sorts at once, and then nothing at all is changed.
-# - **Modes.** `training` is True at first; `train(mode=True)` and `eval()` set it here and in all
-#   children, at any depth.
+#   optimizer may be using them), so they keep their dtype, and
+#   a later change to `state` does not change the module. Names that are missing in `state`,
+#   names that are not the module's, and shapes that differ in any way raise `RuntimeError`. Its
+#   message names every one of them, all three kinds in one message. In this case
+#   nothing at all is changed.
+# - **Modes.** `training` is True at first; `train(mode=True)` and `eval()` set it in this module
+#   and in all children, at any depth.
 #
-# `run_module` is given. It is how the grader, which can send values only, asks for a tree of your
-# modules and puts questions to it; `drive` makes it (in `utils/drivers/module_spec.py`).
+# `run_module` is given. The grader can send only values. So it calls `run_module`, which makes a
+# tree of your modules and puts questions to it. (`drive`, in `utils/drivers/module_spec.py`, does
+# this work.)
 #
 # <details><summary>Where do I keep the parameters?</summary>
 #
-# You need no hook into assignment at all if you look through `vars(self)` whenever somebody asks.
-# PyTorch has a dict for each kind, filled by `__setattr__`. With the dicts, `__init__` must make
-# them without calling your own `__setattr__` for them too early, and `__getattr__` (called only
-# when the ordinary look-up fails) finds what is in them.
+# You don't need a `__setattr__` if each method looks through `vars(self)`. PyTorch has a dict for
+# each kind, filled by `__setattr__`. If you use such dicts, `__init__` must make them before your
+# own `__setattr__` needs them. Python calls `__getattr__` only when the ordinary look-up fails: it
+# must find the values in the dicts.
 # </details>
 # <details><summary>Which loads go wrong although all the names are right?</summary>
 #
-# `copy_` broadcasts: a tensor of shape (1,) fills one of shape (600,) without a word, and one of
-# (3,) goes into one of (1, 3). So compare shapes. And do all the comparing before the first copy.
+# `copy_` broadcasts: without an error, it copies shape (1,) into shape (600,), and (3,) into (1,
+# 3). So compare shapes. And make all comparisons before the first copy.
 # </details>
 
 # %% solution="run_module"
@@ -915,7 +928,7 @@ class Module:
     def named_tensors(self):
         """Pairs (name, tensor): parameters and buffers here and below, under every name they have.
 
-        Nobody calls it but you: a step that the next three have in common, if you want it.
+        A helper for the next three methods. Only your code calls it, so you may leave it empty.
         """
         ### BEGIN SOLUTION
         for name, value in vars(self).items():
@@ -1080,32 +1093,32 @@ verify("run_module", run_module)
 #
 # *10 minutes, 3 points, read by a person.*
 #
-# A colleague writes: `model.cuda()`, `y = model(x)`. The model is a word embedding, a Dropout, and
-# an LM head whose weight is tied to the embedding's; `x` holds tokens on the CPU, and an optimizer
-# was made before. Say in six to eight sentences what moves, in which order, and how often; what
-# does *not* move; what the next line does and why; and, once it has been mended, which library
-# does the LM head's work on the GPU, and what was PyTorch's own part in it.
+# A colleague writes: `model.cuda()`, `y = model(x)`. The model has a word embedding, a Dropout, and
+# an LM head. The head's weight is tied to the embedding's weight. `x` contains tokens on the CPU,
+# and an optimizer was made before. Answer in six to eight sentences. What moves, in which order,
+# and how often? What does *not* move? What does the next line do, and why? After you fix that line,
+# which library does the LM head's work on the GPU, and what is PyTorch's own part?
 #
 # === BEGIN MARK SCHEME ===
 #
 # One point each:
 #
-# - **What moves.** `.cuda()` is `_apply` with a function that copies one tensor: children before
-#   the module itself, in each module its parameters (and the gradient of each, where there is
-#   one), then its buffers. The Parameter *objects* stay and get new data, so the tied weight is
-#   copied once (its second visit finds it on the GPU already) and the optimizer, which holds the
-#   same objects, goes on working. Memory comes from the caching allocator, which asks the driver
-#   for large pieces, not once for each tensor.
+# - **What moves.** `.cuda()` is `_apply` with a function that copies one tensor. It visits the
+#   children before the module itself. In each module, it visits the parameters (and the gradient of
+#   each, if there is one), then the buffers. The Parameter *objects* stay and get new data. So the
+#   tied weight is copied once (on the second visit, it is already on the GPU). The optimizer has
+#   the same objects, so it still works. Memory comes from the caching allocator, which asks the
+#   driver for large pieces, not once for each tensor.
 # - **What does not.** Plain tensor attributes, Python lists of tensors, the optimizer's own state
-#   (none before the first step), and above all the input `x`: the model moves in place, a tensor's
-#   `.cuda()` returns a copy. Dropout has nothing to move. So the next line raises "Expected all
-#   tensors to be on the same device" in the embedding's look-up; `model(x.cuda())` or `x =
-#   x.to(device)` mends it.
-# - **Who works.** PyTorch (the framework) keeps the registry and the graph, infers the output's
-#   shape and allocates it, and dispatches `aten::addmm` by the tensors' device; ATen's CUDA kernel
-#   for it calls cuBLAS (or cuBLASLt), which picks and launches the matrix kernel. Accept any
-#   answer that separates the two roles and names cuBLAS for the product. cuDNN (convolutions, some
-#   attention) and NCCL (between GPUs) are not called here.
+#   (none before the first step), and above all the input `x`. The model moves in place, but a
+#   tensor's `.cuda()` returns a copy. Dropout has nothing to move. So the next line raises
+#   "Expected all tensors to be on the same device" in the embedding's look-up; `model(x.cuda())` or
+#   `x = x.to(device)` fixes it.
+# - **Who works.** PyTorch (the framework) keeps the registry and the graph, computes the output's
+#   shape and allocates the output, and dispatches `aten::addmm` by the tensors' device. ATen's CUDA
+#   kernel for `addmm` calls cuBLAS (or cuBLASLt), which chooses and launches the matrix kernel.
+#   Accept any answer that separates the two roles and names cuBLAS for the product. cuDNN
+#   (convolutions, some attention) and NCCL (between GPUs) are not called here.
 #
 # === END MARK SCHEME ===
 
@@ -1115,30 +1128,31 @@ verify("run_module", run_module)
 # %% [markdown]
 # ## 11 · Byte by byte
 #
-# *Further, medium, 15 minutes, 3 points: parameters, buffers and gradients, one each.*
+# *Further, medium, 15 minutes, 3 points: one each for parameters, buffers and gradients.*
 # From the lesson: [What a move moves](../../notebooks/03_module.ipynb#cell-id=what-a-move-moves).
 #
 # Write `bytes_moved(plan)`: how many bytes are copied when `model.to("cuda")` is called on a model
-# whose every tensor is on the CPU. The grader describes its models by plans, so your first line,
-# which is given, makes a module of what came (and leaves a module as it is).
+# with all its tensors on the CPU. The grader describes its models by plans. So
+# your first line, which is given, makes a module from a plan (and leaves a module as it is).
 #
-# What counts is what is *copied*: the elements of a tensor, not the whole of a larger storage that
-# it lies in; a Parameter or a module that is registered in two places once; a gradient, where a
-# parameter has one (its dtype may be another). No buffer is registered in two places here. For
-# everything else, don't guess: the lesson shows how to watch a move without a GPU, since
-# `model.to(torch.float64)` goes the same way through the tree. Only don't take its copies for the
-# bill: it leaves alone what is float64 already, and every tensor of integers, and to a GPU they all
-# go.
+# Count what is *copied*: the elements of a tensor, not the whole storage, which may be larger.
+# Count a Parameter or a module that is registered in two places once. Count
+# a gradient, where a parameter has one (it may have another dtype).
+# No buffer is registered in two places here. For everything else, don't guess: the lesson shows how
+# to watch a move without a GPU, because `model.to(torch.float64)` goes the same way through the
+# tree. But don't count its copies as the answer: it does not copy integers or tensors that are
+# already float64, but a move to a GPU copies them all.
 #
 # <details><summary>How can I watch it?</summary>
 #
 # `model._apply(look)`, with a function `look` that prints the shape of the tensor it is given and
-# returns it as it is. A tensor that comes twice is copied twice, unless the second time finds it
-# already moved: a Parameter is changed in place, and so is its gradient.
+# returns it as it is. If `look` gets a tensor twice, the tensor is copied twice, unless it is
+# already on the GPU the second time. This is so for a Parameter and its gradient, because they are
+# changed in place.
 # </details>
-# <details><summary>My buffers come out too small</summary>
+# <details><summary>My number for the buffers is too small</summary>
 #
-# `state_dict()` leaves out those that are not saved, and `.to` doesn't.
+# `state_dict()` leaves out buffers that are not saved, but `.to` moves them.
 # </details>
 
 # %% solution="bytes_moved"
@@ -1164,7 +1178,7 @@ def tied_head():
 
 expect_equal("tied to the embedding", bytes_moved(tied_head()), 156_000)
 expect_equal(
-    "frozen, it moves all the same", bytes_moved(tied_head().requires_grad_(False)), 156_000
+    "a frozen model moves, too", bytes_moved(tied_head().requires_grad_(False)), 156_000
 )
 tied = tied_head()
 tied["head"].bias.grad = torch.zeros(600)
@@ -1174,7 +1188,7 @@ module_tree(tied_head())
 
 # %%
 half = {"w": ["parameter", torch.ones(3, dtype=torch.bfloat16), torch.ones(3)]}
-expect_equal("a gradient in a dtype of its own", bytes_moved(half), 6 + 12)
+expect_equal("a gradient with another dtype", bytes_moved(half), 6 + 12)
 column = torch.ones(4, 5)[:, :1]  # 4 of 20 numbers
 expect_equal(
     "a part of a storage",
@@ -1201,40 +1215,40 @@ verify("bytes_moved", bytes_moved)
 # From the lesson: [A port, function by function](../../notebooks/03_module.ipynb#cell-id=a-port-function-by-function).
 #
 # Here is a trained language model as a dict of NumPy arrays, and `utils/minigpt/numpy_forward.py`
-# is its forward in NumPy. Read it, and port it: function by function, each to the module
-# that does the same.
+# is its forward in NumPy. Read this file, and port its functions one by one,
+# each to the module that does the same.
 #
 # Write `minigpt_logits(weights, tokens, config, device="cpu", dtype=torch.float32)`. It makes your
-# model, loads `weights` (NumPy arrays by name, as `load_weights()` gives them) into it, moves it
-# to `device` and `dtype` (float16, float32 or float64), runs it on `tokens` (int64 of shape (B, T),
-# on the CPU), and returns the logits (B, T, V) **on the CPU, as float32**. Any `MiniGPTConfig` and
-# any T from 1 up to its context must work, 32 or not, and each call is about the weights that it
-# got. `nn`'s layers are allowed, and so are your own. Of `utils.minigpt` your answer may use
-# `MiniGPTConfig`, `load_config`, `load_weights` and `load_tokenizer`; the rest, above all the torch
-# model and the NumPy forward, is not for it.
+# model and loads `weights` into it (NumPy arrays by name, as `load_weights()` gives them). It moves
+# the model to `device` and `dtype` (float16, float32 or float64) and runs it on `tokens` (int64 of
+# shape (B, T), on the CPU). It returns the logits (B, T, V) **on the CPU, as float32**. Any
+# `MiniGPTConfig` and any T from 1 up to its context must work, and the context may differ from 32.
+# Each call must use the weights that it got. `nn`'s layers are allowed, and so are your own. From
+# `utils.minigpt`, your answer may use `MiniGPTConfig`, `load_config`, `load_weights` and
+# `load_tokenizer`. The rest is not allowed, above all the torch model and the NumPy forward.
 #
-# If the modules carry the names that the weights have, `load_state_dict` does the rest, and
-# complains where they differ. That is what strictness is for, and you will be glad of it; how the
-# weights get into your model is for you to say, all the same.
+# If the modules have the same names as the weights, `load_state_dict` does the rest, and raises an
+# error if names differ. That is what strictness is for. But
+# you may load the weights in another way, if you like.
 #
-# Agreement means 1e-5 in float32, and in float16 a hundredth of the largest logit. The last two
-# parts compare with MiniGPT on a GPU: a live one where there is a GPU, else a recorded one; where
-# there is neither, they are not run, and the report says so.
+# Agreement means 1e-5 in float32, and in float16 a hundredth of the largest logit.
+# The last two parts compare with MiniGPT on a GPU: with a real run if there is a GPU, and otherwise
+# with a recorded run. If there is neither, they are not run, and the report says so.
 #
 # <details><summary>Which functions correspond?</summary>
 #
-# `linear`, `layer_norm` and the look-ups have a module each in `nn`. `gelu` has two forms in
-# torch, and NumPy's is the one with the tanh: see the argument `approximate`. The rest are tensor
-# operations of the same name.
+# `nn` has a module for `linear`, for `layer_norm` and for the look-ups. `gelu` has two forms in
+# torch, and the NumPy code uses the form with the tanh: see the argument `approximate`. The rest
+# are tensor operations of the same name.
 # </details>
 # <details><summary>It runs, and the logits are wrong</summary>
 #
 # Don't stare at the logits. `numpy_forward.forward` also returns the stream after each block, and
 # its functions can be called one at a time: give both sides the same input, and find the first
-# that differs. Below, `stages_of` listens to your port through a forward hook on each module, and
-# the picture shows the first stage that is off; from there on, go inside as the lesson does. (It
-# hears a stage by way of the norm behind it. A norm that has another name than in `weights`, or is
-# not called as a module, makes its stage "not there".)
+# function that differs. Below, `stages_of` observes your port through a forward hook on each
+# module, and the picture shows the first stage that is wrong. Then go inside this stage, as the
+# lesson does. (`stages_of` takes the output of a stage from the input of the next norm. If this
+# norm has another name than in `weights`, or is not called as a module, the stage is "not there".)
 # </details>
 
 # %% solution="minigpt_logits"
@@ -1304,7 +1318,7 @@ expect_close("the logits", mine, torch.from_numpy(theirs.logits), rtol=1e-5, ato
 half = minigpt_logits(weights, tokens, config, dtype=torch.float16)
 expect_equal("float16 inside, float32 outside", half.dtype, torch.float32)
 expect_close("the logits in half", half, mine, rtol=0, atol=0.01 * mine.abs().max().item())
-expect_equal("it did run in half", torch.equal(half, mine), False)
+expect_equal("it ran in half precision", torch.equal(half, mine), False)
 for now, following in zip(tokens[0], mine[0].argmax(-1), strict=True):
     print(*tokenizer.words([now.item()]), "->", *tokenizer.words([following.item()]))
 
@@ -1368,11 +1382,25 @@ verify("minigpt_logits", minigpt_logits)
 ### END HIDDEN TESTS
 
 # %% [markdown]
+# ## MiniGPT, in your hands
+#
+# There is nothing to write here, and there are no points. The next cell builds the trained MiniGPT
+# again, with your `Linear`, `Embedding` and `LayerNorm` in place of PyTorch's, and with the same
+# trained weights. Then the model writes some text. In the picture, the filled parts are yours. If
+# one of your layers gives other numbers than PyTorch's, the cell does not use it, and names it
+# below the picture. Two parts are still missing: you write the softmax in lab 05 and attention in
+# lab 08, and both labs show the picture again.
+
+# %%
+my_minigpt(Linear=Linear, Embedding=Embedding, LayerNorm=LayerNorm)
+
+# %% [markdown]
 # ## Done
 #
 # Use *Kernel → Restart Kernel and Run All Cells* once more, so that you know your notebook works
 # from top to bottom, then save it.
 #
-# You have written `Module`, the layers that stand on it, and the model that stands on those; and
-# you can say which byte goes where when all of it moves to a GPU. What you have not seen yet is
-# the moment between `x @ weight.T` and the kernel that multiplies. [Phase 04](../../notebooks/04_dispatcher.ipynb#cell-id=a-call-is-a-look-up) goes there.
+# You have written `Module`, the layers of a transformer, and a model that is made of such layers.
+# You can also say which bytes are copied when a model moves to a GPU. You have not yet seen what
+# happens between `x @ weight.T` and the kernel that multiplies.
+# [Phase 04](../../notebooks/04_dispatcher.ipynb#cell-id=a-call-is-a-look-up) shows it.

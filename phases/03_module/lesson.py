@@ -7,9 +7,9 @@
 # %% [markdown]
 # # nn.Module
 #
-# Everybody inherits from it, and its whole work is done while you are not looking: in an assignment. This lesson looks.
+# Every model inherits from `nn.Module`, and most of its work happens where nobody looks: in an assignment. This lesson looks there.
 #
-# It takes about an hour and a half. You need [phase 01](01_tensors.ipynb#cell-id=a-tensor-is-a-storage-and-a-view)'s storages and [phase 02](02_autograd.ipynb#cell-id=leaves-and-gradients-that-add-up)'s leaves. Where a paragraph begins with **Predict**, settle on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
+# It takes about an hour and a half. You need [phase 01](01_tensors.ipynb#cell-id=a-tensor-is-a-storage-and-a-view)'s storages and [phase 02](02_autograd.ipynb#cell-id=leaves-and-gradients-that-add-up)'s leaves. When a paragraph begins with **Predict**, decide on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
 
 # %%
 import copy
@@ -31,7 +31,7 @@ from utils.views import course_path, dropout_modes, module_tree, port_difference
 course_path(PHASES, here=3)
 
 # %% [markdown]
-# You can say what a tensor is, byte by byte, and where its gradient comes from. A model has dozens of them, or billions. Somebody has to know them all: to hand them to an optimizer, to save them, to move them to another device. That somebody is a registry, and `nn.Module` is its name.
+# You can say what a tensor is, byte by byte, and where its gradient comes from. A model has dozens of tensors, with thousands or billions of numbers. Something must know all these tensors: to give them to an optimizer, to save them, to move them to another device. This is the work of a registry, and the registry is called `nn.Module`.
 
 # %% [markdown]
 # ## Resumen en español
@@ -44,7 +44,7 @@ course_path(PHASES, here=3)
 # %% [markdown]
 # ## The question
 #
-# A colleague gives MiniGPT's LM head one more thing to learn: a factor for each of the 600 words, so that rare words can be made less likely all at once. Seven lines, and they run.
+# A colleague gives MiniGPT's LM head one more thing to learn: a factor for each of the 600 words, so that the model can make a rare word less likely everywhere. The code has seven lines, and it runs.
 
 # %%
 class ScaledHead(nn.Module):
@@ -63,9 +63,9 @@ scaled = ScaledHead(copy.deepcopy(trained.lm_head))
 x, targets = torch.randn(256, 64), torch.randint(0, 600, (256,))
 
 # %% [markdown]
-# Since the head is trained already, only the scale should learn: the head is frozen, and the optimizer gets all parameters of the model.
+# The head is already trained, so only the scale should learn: we freeze the head and give all parameters of the model to the optimizer.
 #
-# **Predict.** A factor can't do much for random targets, but something. After 100 steps, how far will the loss have fallen? Will there be an error, or a warning?
+# **Predict.** The targets are random, so a factor can help only a little. How far will the loss fall in 100 steps? Will there be an error, or a warning?
 
 # %%
 scaled.head.requires_grad_(False)
@@ -83,16 +83,16 @@ for step in range(101):
         )
 
 # %% [markdown]
-# Not by a millionth. The scale has a gradient (it even piles up: nobody clears it), and at each step it stays 1. There is no error and no warning, and there won't be one when the model is saved, either: the file will simply lack the scale. And this was the lucky case. Had anything else in the model been trained along, the loss would have fallen a little, and nobody would ever have looked.
+# Not even by a millionth. The scale has a gradient (it even grows, because nothing clears it), but after each step the scale is still 1. There is no error and no warning. There won't be one when the model is saved, either: the scale will simply be missing in the file. And this was a lucky case. If another part of the model was trained too, the loss would fall a little, and nobody would notice the mistake.
 #
-# Nothing is wrong with the mathematics, and nothing with autograd. One list was too short.
+# The mathematics is right, and so is autograd. But one list was too short: `parameters()`.
 #
-# > **Who knows which tensors belong to a model, since when, and what happens to those that nobody knows?**
+# > **Who knows which tensors belong to a model, from which moment on, and what happens to tensors that nobody knows?**
 
 # %% [markdown]
 # ## One line of magic
 #
-# In Python, `self.name = value` calls `type(self).__setattr__(self, "name", value)`. An ordinary class inherits one that puts the value into the object's `__dict__`. `nn.Module` has one of its own, and that method is most of what there is to know about it. Let us watch it.
+# In Python, `self.name = value` calls `type(self).__setattr__(self, "name", value)`. An ordinary class inherits a `__setattr__` that puts the value into the object's `__dict__`. `nn.Module` has its own `__setattr__`, and this method is most of what you must know about `nn.Module`. Let us watch it.
 
 # %%
 class Watched(nn.Module):
@@ -116,9 +116,9 @@ class Watched(nn.Module):
 watched = Watched()
 
 # %% [markdown]
-# That is the magic: a look at the *type*. A `Parameter` goes to one dict, a `Module` to another, everything else stays an ordinary attribute. Reading is the mirror image: Python finds no `weight` in `__dict__`, so it calls `__getattr__`, and Module's looks into its dicts.
+# That is the magic: `__setattr__` looks at the *type*. A `Parameter` goes to one dict, a `Module` to another, and everything else stays an ordinary attribute. Reading works the other way round: Python finds no `weight` in `__dict__`, so it calls `__getattr__`, and the `__getattr__` of `nn.Module` looks into its dicts.
 #
-# And `nn.Parameter`? It is a tensor with a different class, so that this look has something to find, and with `requires_grad=True` unless you say otherwise. It computes as any tensor does.
+# And `nn.Parameter`? It is a tensor of another class, so that `__setattr__` can recognize it. It has `requires_grad=True` unless you say otherwise, and it computes like any tensor.
 
 # %%
 p = nn.Parameter(torch.ones(3))
@@ -126,9 +126,9 @@ print(isinstance(p, torch.Tensor), p.requires_grad, p.is_leaf)
 print("a Parameter times 2 is a", type(p * 2).__name__, "and no leaf:", (p * 2).is_leaf)
 
 # %% [markdown]
-# The second line is a trap that you know from [phase 02](02_autograd.ipynb#cell-id=leaves-and-gradients-that-add-up): `self.gain = 0.1 * nn.Parameter(...)` is a product, and a product is a plain tensor. The Parameter goes last: `nn.Parameter(0.1 * ...)`.
+# The second line is a trap that you know from [phase 02](02_autograd.ipynb#cell-id=leaves-and-gradients-that-add-up): `self.gain = 0.1 * nn.Parameter(...)` is a product, and a product is a plain tensor. Do the arithmetic first and make the Parameter last: `nn.Parameter(0.1 * ...)`.
 #
-# The dicts are made in `Module.__init__`. **Predict.** What happens in a class that assigns before it calls `super().__init__()`? And does it matter what it assigns?
+# The dicts are made in `Module.__init__`. **Predict.** What happens if a class assigns an attribute before it calls `super().__init__()`? And does it matter which kind of value it assigns?
 
 # %%
 def attempt(action):
@@ -150,16 +150,16 @@ attempt(lambda: TooEarly(nn.Parameter(torch.ones(1))))
 attempt(lambda: TooEarly(3).value)
 
 # %% [markdown]
-# For a Parameter there is no dict yet, and Module says so. A plain value needs none and goes through, so a class with its lines in the wrong order can work for months, until somebody gives it something to learn.
+# For a Parameter there is no dict yet, so `nn.Module` raises an error. A plain value needs no dict, so there is no error. A class with its lines in the wrong order can work for months, until somebody gives it a parameter.
 
 # %% tags=["hide-input"]
 choice(
     "Which of these four lines in an `__init__` puts something into the registry?",
     {
-        "`self.a = [nn.Linear(2, 2), nn.Linear(2, 2)]`": "The value is a list. `__setattr__` looks at its type, and not into it.",
-        "`self.b = torch.ones(2, requires_grad=True)`": "Autograd knows this tensor; Module doesn't. It is no Parameter.",
-        "`self.c = nn.Parameter(torch.ones(2)) / 2`": "A quotient is an ordinary tensor. The Parameter itself has no name any more.",
-        "`self.d = nn.Linear(2, 2)`": "A Module, so it becomes a child, and brings its two Parameters along.",
+        "`self.a = [nn.Linear(2, 2), nn.Linear(2, 2)]`": "The value is a list. `__setattr__` looks only at its type, and not at its elements.",
+        "`self.b = torch.ones(2, requires_grad=True)`": "Autograd knows this tensor; Module doesn't. It is not a Parameter.",
+        "`self.c = nn.Parameter(torch.ones(2)) / 2`": "A quotient is an ordinary tensor. Nothing refers to the Parameter by a name.",
+        "`self.d = nn.Linear(2, 2)`": "This is a Module, so it becomes a child, with its two Parameters.",
     },
     answer="`self.d = nn.Linear(2, 2)`",
 )
@@ -167,7 +167,7 @@ choice(
 # %% [markdown]
 # ## A tree, and walks through it
 #
-# Modules hold modules, so a model is a tree. Nearly all that `nn.Module` offers beyond the dicts is a walk through that tree (the rest are hooks, further down): `children()` (one step down), `modules()` (all the way), `named_parameters()`, `named_buffers()`, `state_dict()`, `to()`, `train()`. Names along the way are joined by dots.
+# Modules contain modules, so a model is a tree. Apart from the dicts and the hooks (a later section), nearly every method of `nn.Module` is a walk through that tree: `children()` (one step down), `modules()` (all the way), `named_parameters()`, `named_buffers()`, `state_dict()`, `to()`, `train()`. Names along the way are joined by dots.
 
 # %%
 print([name for name, _ in trained.named_children()])
@@ -177,14 +177,14 @@ print(
 module_tree(trained)
 
 # %% [markdown]
-# The purple words are what an optimizer gets, 179,544 numbers in 38 tensors. Note what the tree does *not* say: in which order the parts are called, how often, or whether at all. That is `forward`, which is code, and can do as it likes. `AttentionPattern` has no parameters and is a module all the same, so that somebody can listen in on it; we shall.
+# An optimizer gets the purple words: 179,544 numbers in 38 tensors. Note what the tree does *not* say: in which order the parts are called, how often, or whether they are called at all. Only `forward` says that, and `forward` is code, so it can do anything. `AttentionPattern` has no parameters, but it is a module, so that we can look at its output with a hook.
 #
-# So: **a module is a registry of parameters plus a forward written as code.** The two know nothing of each other.
+# So: **a module is a registry of parameters plus a forward written as code.** The registry and the forward know nothing of each other.
 
 # %% tags=["hide-input"]
 true_false(
     "If a registered layer is never called in `forward`, `parameters()` leaves its weights out.", False,
-    "The registry is filled by assignments; nobody looks at `forward`. The layer is saved, moved and handed to the optimizer, and its gradient stays `None`.",
+    "Assignments fill the registry, and `forward` plays no part in it. The layer is saved, moved and given to the optimizer, and the gradients of its weights stay `None`.",
 )
 
 # %% [markdown]
@@ -196,9 +196,9 @@ true_false(
 module_tree(scaled)
 
 # %% [markdown]
-# There it is, with a cross. Autograd sees the scale, for it takes part in the forward; the *registry* does not. Two different lists, and an optimizer is given the second one.
+# There is the scale, with a cross. Autograd knows the scale, because the forward uses it. The *registry* does not know it. These are two different lists, and the optimizer gets the list of the registry.
 #
-# Containers are the other way to lose something. **Predict.** How many parameters has this one?
+# Containers are another way to lose parameters. **Predict.** How many parameters does this tower have?
 
 # %%
 class Tower(nn.Module):
@@ -212,9 +212,9 @@ print(sum(p.numel() for p in Tower().parameters()))
 module_tree(Tower())
 
 # %% [markdown]
-# Nine: the roof. A Python list is an ordinary value. `nn.ModuleList` is a list that is a module, with children called "0", "1", "2"; `nn.ModuleDict` is a dict that is one; `nn.Sequential` is a list with a forward, which calls one after the other. (`ParameterList` and `ParameterDict` do it for bare parameters.)
+# Nine: only the roof. A Python list is an ordinary value. `nn.ModuleList` is a list that is a module, with children called "0", "1", "2". `nn.ModuleDict` is a dict that is a module. `nn.Sequential` is a list with a forward, which calls its children one after another. (`ParameterList` and `ParameterDict` do the same for parameters.)
 #
-# The habit that finds all of this in ten seconds: before the first step, list what is trained, and after the first backward, list who has no gradient.
+# This habit finds all such mistakes in ten seconds: before the first step, list the parameters that are trained. After the first backward, list the parameters that have no gradient.
 
 # %%
 mended = ScaledHead(copy.deepcopy(trained.lm_head))
@@ -227,9 +227,9 @@ for name, p in mended.named_parameters():
 choice(
     "All parameters are registered, all are given to the optimizer, and one weight never changes. `forward` computes `x @ self.weight.data.T + self.bias`. Why?",
     {
-        "`.data` is a copy": "It shares the storage. What it lacks is the graph.",
-        "its gradient is None, which optimizers skip": "`.data` is the same bytes without a graph, so no path leads back to the weight. The list of gradients above would have said it at once.",
-        "`.data` is read-only": "It may be written to, and nobody will be told. That is why it should not be used.",
+        "`.data` is a copy": "It shares the storage, but it has no graph.",
+        "its gradient is None, which optimizers skip": "`.data` has the same bytes without a graph, so no path leads back to the weight. The list of gradients above would show it at once.",
+        "`.data` is read-only": "You may write to it, and autograd does not notice. That is why you should not use it.",
     },
     answer="its gradient is None, which optimizers skip",
 )
@@ -237,7 +237,7 @@ choice(
 # %% [markdown]
 # ## What is saved but not trained
 #
-# Some tensors belong to the model, and no gradient shall touch them: the running mean of a BatchNorm, a causal mask, a table of positions. As plain attributes they stay behind when the model is saved or moved. As Parameters they would be trained, and counted. For them there is the third dict, and a call in place of an assignment:
+# Some tensors belong to the model, but training must not change them: the running mean of a BatchNorm, a causal mask, a table of positions. If they are plain attributes, they are not saved or moved with the model. If they are Parameters, they are trained and counted. For such tensors there is the third dict, and you use a call in place of an assignment:
 
 # %%
 class Standard(nn.Module):
@@ -254,7 +254,7 @@ print("moved  :", [name for name, _ in standard.named_buffers()])
 print("saved  :", list(standard.state_dict()))
 
 # %% [markdown]
-# A buffer is moved and saved and not trained; with `persistent=False` it is moved and not saved, which suits what can be computed again. Once registered, the name stays a buffer: `self.centre = self.centre * 0.9` puts the new tensor in the same place. Only remember that the new tensor was *computed*. **Predict.** Here it is the mean of a batch that has a gradient. Is it a buffer still? And can the module be copied?
+# A buffer is moved and saved, but not trained. With `persistent=False` it is moved but not saved, which is right for tensors that can be computed again. After the registration, the name stays a buffer: `self.centre = self.centre * 0.9` puts the new tensor in the same place. But remember that the new tensor was *computed*. **Predict.** Here the new tensor is the mean of a batch that requires a gradient. Is `centre` still a buffer? And can the module be copied?
 
 # %%
 batch = torch.ones(4, 3, requires_grad=True)
@@ -271,15 +271,15 @@ with torch.no_grad():
 print("under no_grad, made by:", standard.centre.grad_fn)
 
 # %% [markdown]
-# A buffer it is, and it drags a graph along; in a running average that graph is one batch longer with each step. The refusal to copy it is a lucky way to find out, memory that runs full the usual one. Update buffers under `no_grad`.
+# It is still a buffer, but it keeps a graph alive, and in a running average this graph grows by one batch in each step. Here `deepcopy` raises an error, so you notice it early. Usually you notice it when the memory is full. Update buffers under `no_grad`.
 
 # %% tags=["hide-input"]
 choice(
-    "A mask is `self.mask = torch.ones(32, 32).tril()`, a plain attribute. On a CPU the model trains, saves and loads as it should. When is the mistake noticed?",
+    "A model keeps its mask as a plain attribute, `self.mask = torch.ones(32, 32).tril()`. On a CPU, the model trains, saves and loads as it should. When is the mistake noticed?",
     {
         "when the model is moved": "`.to(\"cuda\")` leaves the mask on the CPU, and the next forward finds tensors on two devices.",
-        "when the model is loaded": "The mask is missing in the file, and not missed: `__init__` makes the same one again.",
-        "when the optimizer is made": "A mask isn't trained, so there it is rightly absent.",
+        "when the model is loaded": "The file has no mask, but it needs none: `__init__` makes the same mask again.",
+        "when the optimizer is made": "A mask isn't trained, so the optimizer should not get it.",
     },
     answer="when the model is moved",
 )
@@ -287,7 +287,7 @@ choice(
 # %% [markdown]
 # ## Saving is a dict, loading is a copy
 #
-# `state_dict()` is what it says, a dict from names to tensors. **Predict.** We take the state of a layer, then train on. What is in the state afterwards, the old weight or the new one?
+# `state_dict()` returns what its name says, a dict from names to tensors. **Predict.** We take the state of a layer, and then change its weight, as training does. What is in the state afterwards, the old weight or the new one?
 
 # %%
 layer = nn.Linear(2, 1)
@@ -299,9 +299,9 @@ print("the state has moved by", (best["weight"] - before).tolist())
 print("one storage:", best["weight"].data_ptr() == layer.weight.data_ptr())
 
 # %% [markdown]
-# The new one: the state holds the same bytes, through tensors that are cut off from autograd, and no copies. `best = model.state_dict()` in a training loop keeps the *last* weights under the name of the best. (`copy.deepcopy` it, or save it to a file.)
+# The new weight: the tensors in the state are detached from autograd, but they share the bytes of the weights. They are not copies. So in a training loop, `best = model.state_dict()` keeps the *last* weights and not the best. (Make a `copy.deepcopy` of the state, or save it to a file.)
 #
-# Loading goes the other way. It *copies into* the tensors that are there, name by name. So the Parameter objects stay who they are, and an optimizer that was made before still holds the right ones.
+# Loading goes the other way. It *copies into* the tensors that are there, name by name. So the Parameter objects stay the same, and an optimizer that was made before still has the right ones.
 
 # %%
 weight = layer.weight
@@ -309,7 +309,7 @@ print(layer.load_state_dict({"weight": torch.tensor([[5.0, 6.0]]), "bias": torch
 print(layer.weight is weight, weight.tolist())
 
 # %% [markdown]
-# And it is strict. Read these three refusals slowly; each is the name of a mistake.
+# And loading is strict. Read these three errors slowly: each of them names a typical mistake.
 
 # %%
 state = {"head.weight": torch.zeros(4, 3), "head.bias": torch.zeros(4)}
@@ -321,9 +321,9 @@ attempt(
 )
 
 # %% [markdown]
-# *Missing*: the model has names that the file lacks. You added a layer, or the file is of another model. *Missing and unexpected, with the same ending*: a prefix is off. The file is of a larger thing (`head.`), or was saved through a wrapper (`module.` from DataParallel, `_orig_mod.` from `torch.compile`). *Size mismatch*: other sizes, or a transposed weight. (Had it been copied all the same, (3, 1) would have *broadcast* to (3, 4).)
+# *Missing*: the model has names that are not in the file. You added a layer, or the file is from another model. *Missing and unexpected, with the same ending*: the names differ by a prefix. The file is from a larger model that contains this one (`head.`), or the model was saved inside a wrapper (`module.` from DataParallel, `_orig_mod.` from `torch.compile`). *Size mismatch*: the sizes differ, or a weight is transposed. (Without this error, a copy would *broadcast* (3, 1) to (3, 4).)
 #
-# With `strict=False` names may be missing or unexpected, and those names are *returned*: look at them. (A size that doesn't fit is refused all the same.) Whoever throws them away has a model that is part trained and part random, and nobody to say so.
+# With `strict=False`, names may be missing or unexpected, and `load_state_dict` *returns* these names: look at them. (A wrong size is still an error.) If you ignore the names, your model may be partly trained and partly random, and no message will tell you.
 
 # %%
 left_out = model.load_state_dict(state, strict=False)
@@ -331,17 +331,17 @@ print("missing:", left_out.missing_keys, "  unexpected:", left_out.unexpected_ke
 
 # %% tags=["hide-input"]
 choice(
-    "`load_state_dict` says: Missing key(s) “weight”, “bias”; Unexpected key(s) “module.weight”, “module.bias”. What is the mend?",
+    "`load_state_dict` says: Missing key(s) “weight”, “bias”; Unexpected key(s) “module.weight”, “module.bias”. What is the fix?",
     {
-        "strip the prefix from the file's names": "Same endings, one prefix more: the state is of a wrapper that called the model `module`.",
-        "strict=False": "Then nothing at all is loaded, and no one complains.",
+        "strip the prefix from the file's names": "The names have the same endings, but the file has one more prefix: the state comes from a wrapper that calls the model `module`.",
+        "strict=False": "Then nothing at all is loaded, and there is no error.",
         "train again": "The numbers are all there, under longer names.",
     },
     answer="strip the prefix from the file's names",
 )
 
 # %% [markdown]
-# To have a second *model*, and not only its numbers, take `copy.deepcopy`. It goes through the attributes and makes a new one of each module and each tensor, so that ties stay ties and nothing is shared. **Predict.** This module keeps its forward in a handy form. All weights of the original are 1, all of the copy are 0. What does the copy say?
+# If you need a second *model*, and not only its numbers, use `copy.deepcopy`. It goes through the attributes and copies each module and each tensor once. So tied weights stay tied, and the copy shares nothing with the original. **Predict.** This module keeps its forward in a lambda. All weights of the original are 1, and all weights of the copy are 0. What does the copy return?
 
 # %%
 class Handy(nn.Module):
@@ -365,28 +365,28 @@ print(
 )
 
 # %% [markdown]
-# It says what the original would. `deepcopy` leaves functions as they are, and this one knows the `self` of the day on which it was made. The copy has an `inner` of its own, which is saved, moved and handed to optimizers, and is never asked. What a module does belongs into methods: those are given their `self` at the call.
+# It returns the result of the original. `deepcopy` does not copy functions, and the lambda still refers to the `self` of the original. The copy has its own `inner`, which is saved, moved and given to optimizers, but never called. So write the work of a module as methods: a method gets its `self` at the call.
 
 # %% [markdown]
 # ## Two modes
 #
-# `train()` and `eval()` walk through the tree and set one boolean in each module, `training`. That is all that they do: a few layers read it, Dropout and BatchNorm above all.
+# `train()` and `eval()` walk through the tree and set one boolean in each module, `training`. That is all they do. A few layers read this boolean, above all Dropout and BatchNorm.
 #
-# **Predict.** Dropout with p = 0.5 gets numbers from 0.5 to 2. What do you expect of the output in training, and of its mean over many calls?
+# **Predict.** Dropout with p = 0.5 gets numbers from 0.5 to 2. What is the output in training, and what is its mean over many calls?
 
 # %%
 dropout_modes(nn.Dropout(0.5), torch.linspace(0.5, 2.0, 24))
 
 # %% [markdown]
-# Each number is gone half of the time, and twice as large the other half; so on average nothing has changed, and whatever follows sees inputs of the size that it is used to. (Live, move the number of calls, and switch the mode.) In eval the layer isn't there:
+# In about half of the calls a number becomes 0, and in the other half it is twice as large. So the average does not change, and the next layer gets inputs of the usual size. (In a running notebook, you can change the number of calls and the mode.) In eval mode, the layer does nothing:
 
 # %%
 dropout_modes(nn.Dropout(0.5), torch.linspace(0.5, 2.0, 24), training=False)
 
 # %% [markdown]
-# The first paper did it the other way round, nothing in training and a factor in eval; all libraries have since moved the work to training, so that a deployed model pays nothing.
+# The first paper scaled nothing in training and used a factor in eval. Today all libraries scale in training, so that a deployed model has no extra work.
 #
-# Now a distinction that costs people days. **Predict.** Does `eval()` switch autograd off?
+# Now comes a distinction that costs people days. **Predict.** Does `eval()` switch autograd off?
 
 # %%
 net = nn.Sequential(nn.Linear(4, 4), nn.Dropout(0.5))
@@ -395,36 +395,36 @@ y = net(torch.ones(1, 4))
 print("training:", [m.training for m in net.modules()], "  requires_grad:", y.requires_grad)
 
 # %% [markdown]
-# No. `eval` changes what layers *compute*; `no_grad` and `inference_mode` change what autograd *records*. Evaluation wants both.
+# No. `eval` changes what layers *compute*. `no_grad` and `inference_mode` change what autograd *records*. For an evaluation, use both.
 
 # %% tags=["hide-input"]
 true_false(
-    "`model.eval()` on a model whose layers are kept in a Python list leaves their Dropout active.", True,
-    "The walk goes through registered children only. The list is not on its way, so the layers in it stay in training mode.",
+    "If a model keeps its layers in a Python list, their Dropout is still active after `model.eval()`.", True,
+    "The walk goes only through registered children. The list is not registered, so its layers stay in training mode.",
 )
 
 # %% [markdown]
 # ## Layers are shapes
 #
-# The four layers that a transformer is made of, with what they hold and what they do to a shape. Nothing else has to be known to count a model.
+# A transformer is made of four kinds of layers. The table shows the tensors of each layer and what it does to a shape. You need nothing else to count a model's parameters.
 #
-# | layer | holds | takes … to … |
+# | layer | its tensors | takes … to … |
 # |---|---|---|
-# | `nn.Linear(i, o)` | weight (o, i), bias (o,) | (…, i) to (…, o): only the last dimension is looked at |
+# | `nn.Linear(i, o)` | weight (o, i), bias (o,) | (…, i) to (…, o): only the last dimension matters |
 # | `nn.Embedding(n, d)` | weight (n, d) | (…,) of int64 to (…, d): a row for each index |
-# | `nn.LayerNorm(d)` | weight (d,), bias (d,) | (…, d) to (…, d): each row on its own |
+# | `nn.LayerNorm(d)` | weight (d,), bias (d,) | (…, d) to (…, d): each row separately |
 # | `nn.Dropout(p)` | nothing | any to the same |
 #
-# **Predict.** A classifier of handwritten digits: 784 pixels, a hidden layer of 128, ten classes. How many parameters? Do it on paper.
+# **Predict.** A classifier of handwritten digits has 784 pixels as inputs, a hidden layer of 128, and ten classes. How many parameters does it have? Do it on paper.
 
 # %%
 mlp = nn.Sequential(nn.Linear(784, 128), nn.ReLU(), nn.Linear(128, 10))
 module_tree(mlp)
 
 # %% [markdown]
-# 784·128 + 128 = 100,480, and 128·10 + 10 = 1,290. A *bias for each output*, of which there are 128 and 10. The sum is 101,770.
+# 784·128 + 128 = 100,480, and 128·10 + 10 = 1,290. There is a *bias for each output*: 128 and 10. The sum is 101,770.
 #
-# And all of them look at the last dimension alone: whatever stands in front is a batch, of any rank.
+# And all of them use only the last dimension: the dimensions in front are a batch, however many there are.
 
 # %%
 for shape in ((784,), (32, 784), (2, 5, 784)):
@@ -445,20 +445,20 @@ print(
 number(
     "MiniGPT's LM head is `nn.Linear(64, 600)`. How many parameters?", 39_000,
     why="600 · 64 weights and 600 biases.",
-    wrong={38_400: "The weight alone. There is a bias for each of the 600 outputs.", 38_464: "A bias for each *input*; it is one for each output."},
+    wrong={38_400: "That is only the weight. There is also a bias for each of the 600 outputs.", 38_464: "You counted a bias for each *input*. There is one for each output."},
 )
 
 # %% tags=["hide-input"]
 number(
     "Tie the head's weight to the word embedding (600, 64): one Parameter under two names. How many of MiniGPT's 179,544 parameters are left?", 141_144,
     why="38,400 fewer: the weight is counted once. The head's bias stays.",
-    wrong={140_544: "You took the bias away as well; tying shares the weight only.", 179_544: "Then it would be counted under both names; `parameters()` yields it once."},
+    wrong={140_544: "You subtracted the bias as well. Tying shares only the weight.", 179_544: "That counts the weight under both names. `parameters()` yields it once."},
 )
 
 # %% [markdown]
 # ## How a layer begins
 #
-# `nn.Linear` draws its weight evenly between −1/√in and +1/√in. Why should that depend on the number of inputs? Because an output is a sum of that many products: the more there are, the larger it grows. Send numbers through ten layers of width 256 and look at what arrives.
+# `nn.Linear` fills its weight with uniform random numbers between −1/√in and +1/√in. Why should this depend on the number of inputs? Because an output is a sum with one product for each input: the more products, the larger the sum. Send numbers through ten layers of width 256 and look at the result.
 
 # %%
 def through(scale, depth=10, width=256):
@@ -473,11 +473,11 @@ for name, scale in {"1": 1.0, "1/√in": 256**-0.5, "√2/√in": (2 / 256) ** 0
     print(f"weights of deviation {name:7} -> after ten layers {through(scale):.2e}")
 
 # %% [markdown]
-# With weights of deviation 1 it ends beyond 10¹⁰, with 0.01 near nothing; √(2/in) keeps the size, since relu throws half of it away (that is He's rule; Glorot's is for tanh). `nn.Linear`'s default has a deviation of 1/√(3·in), for a square layer smaller than either: it is older than these rules and good enough when norms follow.
+# With weights of deviation 1, the result is larger than 10¹⁰. With 0.01, it is almost 0. √(2/in) keeps the size, because relu removes half of the signal (this is He's rule, and Glorot's rule is for tanh). `nn.Linear`'s default has a deviation of 1/√(3·in). For a square layer, this is smaller than in both rules. The default is older than these rules, and it is good enough if norms follow.
 #
-# MiniGPT does as GPT-2 does: normal with deviation 0.02, smaller still where a layer writes into the *residual stream*, the running sum `x = x + part(x)` that goes through all blocks and to which each of them adds its share; so the sum of many blocks begins at the size of one. `model.apply(f)` calls f on every module, and `nn.init` has the rules by name; He's stands under his first name, Kaiming.
+# MiniGPT begins like GPT-2: the weights come from a normal distribution with deviation 0.02. The deviation is even smaller in layers that write into the *residual stream*, the running sum `x = x + part(x)`. This sum goes through all blocks, and each block adds its share, so with smaller weights the sum of many blocks is only about as large as one. `model.apply(f)` calls f on every module, and `nn.init` has a function for each rule. He's rule is there under his first name, Kaiming.
 #
-# **Predict.** A weight of shape (400, 50) takes 50 inputs to 400 outputs. What deviation does He's rule give it? And if somebody divides by the other size?
+# **Predict.** A weight of shape (400, 50) takes 50 inputs to 400 outputs. What deviation does He's rule give it? And what is the deviation if somebody divides by 400?
 
 # %%
 wide = nn.Linear(50, 400)
@@ -496,15 +496,15 @@ print(
 )
 
 # %% [markdown]
-# √(2/50) is 0.2. *Fan-in* is what goes into each sum on the way forward, *fan-out* what comes together in each gradient on the way back; divided by that, the same weight begins at 0.07, and what goes through is a third of the size that it should have. The two forms of the rule have one deviation and two shapes: the uniform one ends at √3 times it, the normal one has no end. All of these functions write into the tensor that is there (so says the underscore), and no graph hears of it. A bias has no sum to keep in size, and begins as zeros.
+# √(2/50) is 0.2. *Fan-in* is the number of terms in each sum of the forward. *Fan-out* is the number of terms in each gradient of the backward. With fan-out, the same weight has a deviation of 0.07, and the output is about a third of the right size. The two forms of the rule have the same deviation but different distributions: the uniform form ends at √3 times the deviation, and the normal form has no limit. All these functions write into the existing tensor (the underscore says so), and no graph records it. A bias needs no such scale: it begins as zeros.
 
 # %% tags=["hide-input"]
 choice(
     "All weights and biases of an MLP with ReLUs begin at exactly 0. What happens in training?",
     {
-        "only the last bias learns": "Every hidden value is 0 and every weight sends back 0, so no gradient but 0 reaches anything except the last layer's bias. (It takes the biases: with `nn.Linear`'s own, hidden values differ from 0, the last weight learns at the first step, and the layer before it at the second.)",
-        "it learns, only more slowly": "A gradient for a weight is an input times what comes back; in here at least one of the two is 0 everywhere.",
-        "the loss is NaN": "All numbers are finite. They are just all the same.",
+        "only the last bias learns": "Every hidden value is 0 and every weight sends back 0, so only the last layer's bias gets a gradient other than 0. (This needs zero biases, too. With `nn.Linear`'s default biases, the hidden values differ from 0. Then the last weight learns at the first step, and the layer before it at the second.)",
+        "it learns, only more slowly": "The gradient for a weight is an input times the incoming gradient, and here at least one of the two is 0 everywhere.",
+        "the loss is NaN": "All numbers are finite, so nothing can become NaN.",
     },
     answer="only the last bias learns",
 )
@@ -512,7 +512,7 @@ choice(
 # %% [markdown]
 # ## Listening in: hooks
 #
-# A module is called, not its `forward`: `model(x)` is `__call__`, which runs the hooks that were registered, then `forward`, then more hooks. A *forward hook* sees the module, its inputs and its output. It is how one looks inside a model without changing its code.
+# You call the module, not its `forward`: `model(x)` calls `__call__`, which runs some of the registered hooks, then `forward`, then the other hooks. A *forward hook* gets the module, its inputs and its output. With hooks, you can look inside a model without changing its code.
 
 # %%
 seen = {}
@@ -524,12 +524,12 @@ print(seen)
 handle.remove()          # a hook stays until somebody takes it away
 
 # %% [markdown]
-# `trained.blocks[0].mlp.forward(x)` would compute the same and run no hook. That is the reason for the rule *call the module, never its forward*. (There are hooks before the forward, around the backward, and on loading and saving. A forward hook that returns something replaces the output, one before the forward the input.)
+# `trained.blocks[0].mlp.forward(x)` would compute the same and run no hook. That is the reason for the rule *call the module, never its forward*. (There are hooks before the forward, around the backward, and for loading and saving. If a forward hook returns a value, this value replaces the output. If a hook before the forward returns a value, it replaces the input.)
 
 # %% [markdown]
 # ## Reading errors
 #
-# Four that everybody meets. Say what is wrong before you read on.
+# Here are four errors that everybody gets some day. Say what is wrong before you read on.
 
 # %%
 attempt(lambda: nn.Linear(64, 600)(torch.zeros(600, 32)))
@@ -538,17 +538,17 @@ attempt(lambda: nn.Embedding(600, 64)(torch.tensor([1.0])))
 attempt(lambda: nn.Linear(4, 4)(torch.zeros(2, 4, dtype=torch.float64)))
 
 # %% [markdown]
-# 1. `mat1 and mat2 shapes cannot be multiplied (600x32 and 64x600)`: mat1 is your input, flattened to rows; mat2 is the weight *transposed*. So the layer wants a last dimension of 64, and 32 came.
-# 2. An index that is not in the table. On a GPU the same mistake is an assertion in a kernel, reported at some later line; run it on the CPU once, and you get this sentence.
-# 3. Words are whole numbers, int64 as a rule. Something turned them into floats: a mean, a division, a NumPy default.
-# 4. Two dtypes in one product. The parameters are float32; NumPy's default is float64.
+# 1. `mat1 and mat2 shapes cannot be multiplied (600x32 and 64x600)`: mat1 is your input, flattened to rows; mat2 is the weight *transposed*. So the layer expects a last dimension of 64, but it got 32.
+# 2. The index is not in the table. On a GPU, the same mistake is an assertion in a kernel, and the error appears at some later line. Run the code on the CPU once, and you get this clear message.
+# 3. Tokens must be whole numbers, usually int64. Some code turned them into floats: a mean, a division, or a NumPy default.
+# 4. The product has two dtypes. The parameters are float32, and the input is float64, for example because this is NumPy's default.
 #
-# The fifth, "expected all tensors to be on the same device", you met in [phase 01](01_tensors.ipynb#cell-id=devices-what-moves-and-when); you are about to see where it comes from.
+# The fifth error, "expected all tensors to be on the same device", is in [phase 01](01_tensors.ipynb#cell-id=devices-what-moves-and-when). Next you will see where it comes from.
 
 # %% [markdown]
 # ## What a move moves
 #
-# `model.cuda()`, `model.to("cuda")`, `model.half()`, `model.double()` are one method in four coats: `_apply(f)`, which walks through the tree and replaces each tensor t by f(t). We have no need of a GPU to watch it. Give it an f that looks and returns what it got.
+# `model.cuda()`, `model.to("cuda")`, `model.half()`, `model.double()` are four forms of one method: `_apply(f)`, which walks through the tree and replaces each tensor t by f(t). We don't need a GPU to watch it: we pass an f that prints its tensor and returns it unchanged.
 
 # %%
 tied = nn.ModuleDict({"words": nn.Embedding(600, 64), "head": nn.Linear(64, 600)})
@@ -567,7 +567,7 @@ def look(t):
 _ = tied._apply(look)
 
 # %% [markdown]
-# Children come before the module itself. In each module, its parameters (and behind each the gradient, where there is one), then its buffers. The tied weight is *visited* twice. **Predict.** Is it copied twice? `.to(torch.float64)` takes the same way through the tree as `.to("cuda")` does, so count its copies. (One difference: it has nothing to do for integers, and for what is float64 already. To a GPU, they go as well.) To count, we switch on a *dispatch mode*, an object that is shown each operator before it runs; the next section has more of it.
+# `_apply` visits the children before the module itself. In each module, it visits the parameters (and after each parameter its gradient, if there is one), then the buffers. The tied weight is *visited* twice. **Predict.** Is it copied twice? `.to(torch.float64)` walks through the tree in the same way as `.to("cuda")`, so count its copies. (One difference: it does not copy integers and tensors that are already float64. A move to a GPU copies these, too.) To count, we switch on a *dispatch mode*, an object that sees each operator before it runs. The next section says more about it.
 
 # %%
 class Copies(TorchDispatchMode):
@@ -584,9 +584,9 @@ print("the same Parameter object:", tied["words"].weight is was, "  still tied:"
       tied["head"].weight is tied["words"].weight)
 
 # %% [markdown]
-# Once. The move gives the *same Parameter object* new data, so when the walk comes to it again, it is there already and `.to` has nothing to do. So a tied weight stays tied, and an optimizer made before the move goes on working, since it holds the same objects.
+# Once. The move gives the *same Parameter object* new data. On the second visit, the data is already float64, so `.to` has nothing to do. So a tied weight stays tied, and an optimizer that was made before the move still works, because it has the same objects.
 #
-# A buffer is only a tensor, and has no such luck. **Predict.** The same mask is registered in two places. How many copies, and how many masks afterwards?
+# A buffer is only a tensor, and is treated differently. **Predict.** The same mask is registered in two places. How many copies are made, and how many masks are there afterwards?
 
 # %%
 pair = nn.ModuleList([nn.Module(), nn.Module()])
@@ -598,11 +598,11 @@ with Copies():
 print("still one mask:", pair[0].mask is pair[1].mask)
 
 # %% [markdown]
-# A buffer is replaced, at each place where it is found, by a new tensor. Two copies, two masks.
+# At each place where the walk finds a buffer, it puts a new tensor. So there are two copies and two masks.
 #
-# A module moves in place, and returns itself for convenience. A *tensor's* `.to` returns a copy and leaves the tensor where it is: `x.cuda()` as a line of its own does nothing. That is the commonest way to the error about two devices.
+# A module moves in place, and returns itself for convenience. The `.to` of a *tensor* returns a copy and leaves the tensor where it is: a line with only `x.cuda()` has no effect. This is the most common cause of the error about two devices.
 #
-# In a training loop the two lines stand side by side and look alike. **Predict.** What does each of them copy in the first step, and in the second?
+# In a training loop, both kinds of `.to` often appear side by side. **Predict.** What does each of the two lines copy in the first step, and in the second?
 
 # %%
 layer = nn.Linear(3, 2)
@@ -613,9 +613,9 @@ for step in range(2):
         batch = torch.ones(4, 3).to(torch.float64)
 
 # %% [markdown]
-# The module is there after the first, so that the second only walks through the tree for nothing; that line belongs above the loop. The batch is a new one in each step, and has to go each time: it is what a loop goes on paying for.
+# The first step moves the module. In the second step, this line walks through the tree for nothing, so it belongs above the loop. The batch is new in each step and must be copied each time. A loop can't avoid this copy.
 #
-# And the optimizer, which was made before the move? It holds the Parameters, and they are the same objects. **Predict.** Does that do, once it has made a step?
+# And what about an optimizer that was made before the move? It refers to the Parameters, and they are the same objects. **Predict.** Is that enough after the optimizer has made a step?
 
 # %%
 optimizer = torch.optim.Adam(layer.parameters())
@@ -633,9 +633,9 @@ print(
 )
 
 # %% [markdown]
-# What Adam has noted of each weight is no part of the model, and no walk comes by there. (Between devices it is refused as well.) The last line shows the other way to lose a weight: whoever moves one by hand makes a *new* Parameter, which no optimizer has heard of. So: build the model, move it, then make the optimizer.
+# Adam's state for each weight is not part of the model, so a move of the model does not move this state. (After a move to another device, the step is an error as well.) The last line shows another way to lose a weight: if you move a weight by hand, you make a *new* Parameter, which the optimizer doesn't know. So: build the model, move it, then make the optimizer.
 #
-# So the bill for `.cuda()` can be written down: bytes of all parameters, each once, of their gradients, and of all buffers at each of their places. For each of them memory is asked for from the *caching allocator*, which takes large pieces from the driver and deals out small ones (rounded up to 512 bytes), so that 38 tensors are by no means 38 `cudaMalloc`s; then the bytes go over the bus, for ordinary memory one blocking copy after another.
+# So we can write down what `.cuda()` copies: the bytes of all parameters, each once, of their gradients, and of all buffers, once for each place. The memory comes from the *caching allocator*, which takes large pieces from the driver and gives out small ones (rounded up to 512 bytes). So 38 tensors need far fewer than 38 calls of `cudaMalloc`. Then the bytes go over the bus. For ordinary memory, the copies run one after another, and each blocks the program.
 
 # %%
 moved = sum(p.numel() * p.element_size() for p in trained.parameters())
@@ -646,7 +646,7 @@ print(
 )
 
 # %% [markdown]
-# And one trap, on this version of PyTorch. The *meta* device has shapes and no bytes, which is handy for counting what would not fit. Moving there can't be done by giving a Parameter new data (the two kinds of tensor are too different), so each visit makes a new Parameter. **Predict** what that does to the tie.
+# And there is one trap in this version of PyTorch. Tensors on the *meta* device have shapes but no bytes, which is useful to count the parameters of a model that does not fit in memory. A move to meta can't give a Parameter new data (the two kinds of tensor are too different), so each visit makes a new Parameter. **Predict.** Is the weight still tied?
 
 # %%
 tied.to("meta")
@@ -654,7 +654,7 @@ print("still tied:", tied["head"].weight is tied["words"].weight)
 print("parameters now:", sum(p.numel() for p in tied.parameters()))
 
 # %% [markdown]
-# What has no bytes can't be copied back. A model that is to be filled from a file anyway can still begin there, at no cost, whatever its size:
+# A tensor without bytes can't be copied back. But if a file will fill the model anyway, you can make the model on meta, which costs no memory for any size:
 
 # %%
 with torch.device("meta"):
@@ -664,31 +664,31 @@ ghost.to_empty(device="cpu")
 print(ghost.load_state_dict(nn.Linear(3, 2).state_dict()), ghost.weight.device)
 
 # %% [markdown]
-# `to_empty` gives every registered tensor memory, with whatever lay there before; `load_state_dict` then writes the numbers. All that is *not* in the state, such as a buffer that isn't saved or a plain attribute, is left as rubbish or on meta, and has to be made anew.
+# `to_empty` gives every registered tensor memory, with arbitrary old content. `load_state_dict` then writes the numbers. Tensors that are *not* in the state must be made again: a buffer that isn't saved has arbitrary numbers, and a plain attribute is still on meta.
 
 # %% tags=["hide-input"]
 choice(
-    "A script has three lines: `optimizer = torch.optim.Adam(model.parameters())`, then `model.cuda()`, then the training loop. What comes of it?",
+    "A script has three lines: `optimizer = torch.optim.Adam(model.parameters())`, then `model.cuda()`, then the training loop. What happens?",
     {
-        "it trains": "The Parameters are the same objects after the move, and before its first step Adam has noted nothing that could be left behind. The other order is the better habit all the same.",
-        "the optimizer goes on with the old weights": "There are none. A move gives each Parameter new data and keeps the object. (To meta, and from there, it does not.)",
-        "an error at the first step": "Had there been a step before the move, yes: what Adam noted then would have stayed behind.",
+        "it trains": "The Parameters are the same objects after the move, and Adam has no state before its first step. Still, it is a better habit to move the model first.",
+        "the optimizer goes on with the old weights": "There are no old weights. A move gives each Parameter new data and keeps the object. (Only moves to and from meta make new objects.)",
+        "an error at the first step": "That happens only after a step before the move: then Adam's state from this step would stay on the CPU.",
     },
     answer="it trains",
 )
 
 # %% tags=["hide-input"]
 number(
-    "A model in float32: a Linear(64, 600), with gradients for both its parameters; a buffer of 600 int64 numbers; and a plain attribute `self.cache` of shape (32, 64). How many bytes does `.cuda()` copy?",
+    "A model in float32 has a Linear(64, 600) with gradients for both parameters, a buffer of 600 int64 numbers, and a plain attribute `self.cache` of shape (32, 64). How many bytes does `.cuda()` copy?",
     316_800, unit="bytes",
-    why="39,000 parameters and as many gradients at 4 bytes make 312,000; the buffer 600 · 8 = 4,800. The plain attribute stays behind.",
-    wrong={160_800: "The gradients move, too.", 314_400: "An int64 takes 8 bytes.", 324_992: "The plain attribute isn't registered: nobody moves it."},
+    why="39,000 parameters and 39,000 gradients of 4 bytes each make 312,000 bytes. The buffer has 600 · 8 = 4,800 bytes. The plain attribute stays behind.",
+    wrong={160_800: "The gradients move, too.", 314_400: "An int64 takes 8 bytes.", 324_992: "The plain attribute isn't registered, so it is not moved."},
 )
 
 # %% [markdown]
 # ## A forward is a list of decisions
 #
-# Now run it. What is left of a module in the moment of the call? The dispatch mode of the last section ([phase 04](04_dispatcher.ipynb#cell-id=listening-in) takes it apart) sees every operator, after autograd and before the kernel. For each of them PyTorch has decided on a kernel, by what the tensors are: their *device* and *dtype*.
+# Now run the model. What happens to the modules during the call? The dispatch mode of the last section ([phase 04](04_dispatcher.ipynb#cell-id=listening-in) explains it in detail) sees every operator, after autograd and before the kernel. For each operator, PyTorch chooses a kernel by the *device* and the *dtype* of the tensors.
 
 # %%
 class Decisions(TorchDispatchMode):
@@ -711,22 +711,22 @@ for where, dtype in (("cpu", torch.float32), ("cpu", torch.bfloat16), ("meta", t
             net(batch)
 
 # %% [markdown]
-# No module is to be seen any more: five operators, the same each time. `aten::t` is a view, `addmm` a product and a sum in one. On the GPU the list would read the same with `cuda:0` in the second column. The registry told us *where the numbers are*, the forward in *which order* to use them; all else is a table look-up for each op, and [phase 04](04_dispatcher.ipynb#cell-id=a-call-is-a-look-up) is about that table.
+# No module is visible any more. There are only five operators, the same each time. `aten::t` is a view, and `addmm` does a product and a sum in one step. On a GPU, the list would be the same, with `cuda:0` in the second column. The registry says *where the numbers are*, and the forward says in *which order* to use them. Everything else is one table look-up for each operator, and [phase 04](04_dispatcher.ipynb#cell-id=a-call-is-a-look-up) is about that table.
 
 # %% [markdown]
 # ## Who multiplies
 #
-# PyTorch is the *framework*: it knows shapes, memory, graphs and which kernel to call. Much of the arithmetic is done by libraries below it, and it makes sense to keep the names apart when something is slow, or different.
+# PyTorch is the *framework*: it knows shapes, memory, graphs and which kernel to call. Much of the arithmetic is done by libraries below it, and you need to know their names when something is slow or gives other numbers.
 #
 # | what | on a CPU | on an NVIDIA GPU |
 # |---|---|---|
-# | matrix products (`addmm`, `bmm`) | MKL or OpenBLAS; oneDNN for bf16, and more | cuBLAS, cuBLASLt |
+# | matrix products (`addmm`, `bmm`) | MKL or OpenBLAS; oneDNN for bf16 and some others | cuBLAS, cuBLASLt |
 # | convolutions | oneDNN | cuDNN |
 # | elementwise, reductions, norms, softmax | ATen's own, vectorized | ATen's own CUDA kernels |
-# | attention in one piece | ATen's own | FlashAttention's kernels, cuDNN |
+# | fused attention | ATen's own | FlashAttention's kernels, cuDNN |
 # | between processes | Gloo | NCCL |
 #
-# *ATen* is PyTorch's own library of tensors and operators in C++, with a kernel of its own for most of them; for the rest it prepares the arguments and calls the specialist. What was this build made with?
+# *ATen* is PyTorch's own C++ library of tensors and operators. It has its own kernels for most operators. For the others, it prepares the arguments and calls one of these libraries. Which libraries does this build of PyTorch have?
 
 # %%
 config = torch.__config__.show()
@@ -745,8 +745,8 @@ choice(
     "A profile on a GPU shows a kernel whose name begins with `sm90_xmma_gemm` below `aten::addmm`. Who wrote that kernel?",
     {
         "cuBLAS": "ATen's `addmm` for CUDA checks shapes, allocates the output, and hands the product to cuBLAS, which picks one of its many kernels by size and dtype.",
-        "ATen": "ATen has chosen and called; the matrix product itself is not its own.",
-        "cuDNN": "That one does convolutions and some attention, and no plain matrix products.",
+        "ATen": "ATen only chooses and calls the library. It does not compute this matrix product itself.",
+        "cuDNN": "cuDNN does convolutions and some attention, but no plain matrix products.",
     },
     answer="cuBLAS",
 )
@@ -754,19 +754,19 @@ choice(
 # %% [markdown]
 # ## A port, function by function
 #
-# The best way to know a model is to move it by hand. `utils/minigpt/numpy_forward.py` is MiniGPT in NumPy, some ten short functions. A port goes function by function, and each has a counterpart:
+# The best way to know a model is to port it by hand. `utils/minigpt/numpy_forward.py` is MiniGPT in NumPy, in about ten short functions. Port one function at a time. Each has a counterpart in torch:
 #
 # | NumPy | torch |
 # |---|---|
 # | `words[tokens]` | `nn.Embedding` |
 # | `x @ weight.T + bias` | `nn.Linear` (weight is (out, in) in both) |
-# | `layer_norm`, ε = 1e-5 under the root | `nn.LayerNorm`, whose default that is |
-# | `0.5 x (1 + tanh(…))` | `nn.GELU(approximate="tanh")`; the default is the other form |
+# | `layer_norm`, ε = 1e-5 under the root | `nn.LayerNorm`, with the same default |
+# | `0.5 x (1 + tanh(…))` | `nn.GELU(approximate="tanh")`; the default is the exact form |
 # | `x.swapaxes(-1, -2)`, `np.where`, `np.triu` | `.mT`, `masked_fill`, `.triu` |
 # | `keepdims`, `axis` | `keepdim`, `dim` |
 # | float64, unless told otherwise | float32, unless told otherwise |
 #
-# If the modules get the names that the weights have, `load_state_dict` checks half of the port by itself. Not the other half. Here is a port with a mistake that all shapes forgive: somebody transposed a square weight.
+# If the modules have the same names as the weights, `load_state_dict` checks half of the port by itself. It can't check the other half. Here is a port with a mistake that no shape reveals: somebody transposed a square weight.
 
 # %%
 tokenizer = load_tokenizer()
@@ -785,7 +785,7 @@ print("next words, the port:    ", *tokenizer.words(logits[0].argmax(-1).tolist(
 print("next words, the original:", *tokenizer.words(original.logits[0].argmax(-1).tolist()))
 
 # %% [markdown]
-# No error, and not one wrong word: whoever tests a port by reading what it writes would ship this one. But the logits are off by 1.5, where rounding leaves 0.00001, and other sentences will suffer. Where is the mistake? One can stare at the code, or change things and hope. There is a better way, which never fails: **give both sides the same input and find the first place where they differ.** Everything before it is right; everything behind it inherits. Hooks collect the port's side.
+# There is no error and not one wrong word: if you test a port only by its words, you would ship this one. But the logits are off by 1.5, and rounding explains only 0.00001. Other sentences will get wrong words. Where is the mistake? You can stare at the code, or change things and hope. There is a better way, which never fails: **give both sides the same input and find the first place where they differ.** Everything before this place is right, and everything after it inherits the mistake. Hooks collect the outputs of the port.
 
 # %%
 def stages_of(model, tokens, names):
@@ -807,7 +807,7 @@ theirs = dict(zip(coarse, (*original.residual[1:], original.hidden, original.log
 port_difference(theirs, stages_of(port, tokens, coarse))
 
 # %% [markdown]
-# Block 0 agrees to seven digits, block 1 does not. So go *into* block 1 and look again. Both sides begin there with the same input: the original with its own, the port with what its block 0 made, which we have just seen to be the same. (Had it not been, we would have handed the port's block the original's.)
+# Block 0 agrees to seven digits, and block 1 does not. So go *into* block 1 and look again. Both sides begin there with the same input, because we have just seen that the outputs of block 0 agree. (If they differed, we would give the original's input to the port's block.)
 
 # %%
 part = numpy_forward.part
@@ -823,9 +823,9 @@ theirs |= {"blocks.1.attention.pattern": pattern, "blocks.1.attention.output": m
 port_difference(theirs, stages_of(port, tokens, theirs))
 
 # %% [markdown]
-# Queries, keys, values and the pattern of attention are right; what the output layer makes of them is wrong. Two pictures, and one line is left to read. This is also the answer to the thought that comes to everyone at this point, "perhaps torch computes it differently": it does, at 1e-7. **Suspect the port, not the framework.**
+# Queries, keys, values and the pattern of attention are right, but the result of the output layer is wrong. After two pictures, only one line of code is left to check. At this point everyone thinks "perhaps torch computes it differently". It does, but the difference is 1e-7. **Suspect the port, not the framework.**
 #
-# For the tolerance, measure against the size of the values, as the picture does. And if you can't say whether 3e-5 is a mistake: run both sides in float64. Rounding goes down to 1e-14, and a mistake stays where it is.
+# Choose the tolerance in proportion to the size of the values, as the picture does. And if you can't say whether 3e-5 is a mistake, run both sides in float64. The rounding error falls to 1e-14, but the error of a mistake stays.
 
 # %%
 exact = {name: array.astype("float64") for name, array in load_weights().items()}
@@ -839,9 +839,9 @@ for name, model in {"the right port": load_minigpt(), "the wrong one": port}.ite
 choice(
     "Stage by stage, a port differs from the original by 0, 2e-7, 3e-7, 4e-3, 2e-7, 5e-2. Where do you look first?",
     {
-        "stage 4": "The first that is too large. That stage 5 looks fine again may be chance (a norm, a softmax that saturates); what follows the first difference proves nothing.",
-        "stage 6": "The largest difference is where the mistake shows most, and seldom where it was made.",
-        "stages 2 and 3": "2e-7 is what float32 leaves when sums run in another order.",
+        "stage 4": "It is the first difference that is too large. Stage 5 may look fine by chance (after a norm, or after a softmax that saturates). The stages after the first difference prove nothing.",
+        "stage 6": "The largest difference is where the effect of the mistake is largest. The mistake itself is usually somewhere before it.",
+        "stages 2 and 3": "2e-7 is a normal rounding error of float32, when sums are added in another order.",
     },
     answer="stage 4",
 )
@@ -849,7 +849,7 @@ choice(
 # %% [markdown]
 # ## Why a GPU differs a little
 #
-# Move the right port to a GPU, and its logits change in the sixth digit. Nothing is broken. Floating-point addition depends on the order, and a GPU adds in another order, in blocks that are then added in a tree. You don't need a GPU to see it:
+# Move the right port to a GPU, and its logits change in the sixth digit. Nothing is broken. The result of a floating-point sum depends on the order, and a GPU adds in another order: first in blocks, then the blocks in a tree. You don't need a GPU to see the effect:
 
 # %%
 torch.manual_seed(0)
@@ -864,9 +864,9 @@ for name, found in orders.items():
     print(f"{name:19} {found.item():.6f}   off by {(found.double() - exact_sum).abs().item():.1e}")
 
 # %% [markdown]
-# The same numbers in three orders, and other last digits each time. Each sum was computed in float32 without a mistake; how far it is off depends on the order, and sorting, which first piles up all that is negative and then takes it away again, is the worst of the three by far. The same happens between two CPUs, two libraries, two batch sizes. This is why a comparison has a tolerance, and why it must be chosen with a reason: 24 bits of precision, a few hundred roundings on the way, 1e-5 to be safe.
+# The same numbers in three orders give different last digits each time. Each sum was computed in float32 without a mistake, but its error depends on the order. Sorting is by far the worst of the three: it first adds all the negative numbers, and then the positive numbers cancel this large sum. The same happens between two CPUs, two libraries or two batch sizes. This is why a comparison needs a tolerance, and you need a reason for its value: float32 has 24 bits of precision, a result has a few hundred roundings, and 1e-5 is safe.
 #
-# With half precision two more things change. **Predict.** How far from the float32 logits, which reach 24, are those of float16 and of bfloat16?
+# With half precision, two more things change. **Predict.** The float32 logits reach 24. How far from them are the logits of float16 and of bfloat16?
 
 # %%
 right = load_minigpt()
@@ -882,9 +882,9 @@ with torch.no_grad():
 attempt(lambda: torch.zeros(2, dtype=torch.float16).masked_fill(torch.tensor([True, False]), -1e9))
 
 # %% [markdown]
-# *Precision*: float16 keeps 11 bits, so each of some twenty roundings in a row is off by up to 5e-4 of its value, and a hundredth of the largest value is a fair tolerance; bfloat16 keeps 8 and is eight times as rough. *Range*: float16 ends at 65,504, and a mask of −1e9 does not exist in it (use −inf, or `torch.finfo(dtype).min`); bfloat16 has float32's range. On a GPU, tensor cores multiply in half precision and add up in float32.
+# *Precision*: float16 keeps 11 bits. There are about twenty roundings in a row, each off by up to 5e-4 of its value, so a hundredth of the largest value is a fair tolerance. bfloat16 keeps 8 bits, so its errors are eight times as large. *Range*: the largest number of float16 is 65,504, so it has no −1e9 for a mask (use −inf, or `torch.finfo(dtype).min`). bfloat16 has the range of float32. On a GPU, tensor cores multiply in half precision and add in float32.
 #
-# The lab compares your port with a GPU on these terms: with a live one where you have it, else with one that was recorded; and where there is neither, it says that it did not run. A check that can't run is no check that passed.
+# The lab compares your port with a GPU within these tolerances: with your GPU if you have one, and otherwise with recorded results. If there is neither, it says that the comparison did not run. A check that can't run has not passed.
 
 # %% [markdown]
 # ## What you can now do
@@ -893,18 +893,18 @@ attempt(lambda: torch.zeros(2, dtype=torch.float16).masked_fill(torch.tensor([Tr
 #
 # - count the parameters of any MLP and any MiniGPT before it exists, tied or not;
 # - write Linear, Embedding, LayerNorm and Dropout, with the names and the shapes that checkpoints expect;
-# - mend a model whose parameters no optimizer knows, and one that forgets what it has seen;
-# - write a module of your own on an empty page: registered, drawn by a rule, measured, moved, copied, counted;
+# - fix a model whose parameters no optimizer knows, and a model that forgets what it has seen;
+# - write your own module on an empty page: it begins by a rule, measures its inputs, can be moved and copied, and counts what is trained;
 # - write `Module` itself: registration, tied parameters, buffers, saving, strict loading, modes;
-# - say what `.cuda()` does, in which order, and how many bytes it copies;
-# - port a trained GPT from NumPy, agree with it to 1e-5, and hold it against a GPU.
+# - say what `.cuda()` moves, in which order, and how many bytes it copies;
+# - port a trained GPT from NumPy, agree with it to 1e-5, and compare it with a GPU.
 #
-# And you can answer the question. A tensor belongs to a model from the moment it is assigned *as a Parameter, a buffer, or inside a child module*. Whatever is done to the whole model is a walk through what was registered; and to what was not, nothing is done, in silence.
+# And you can answer the question. A tensor belongs to a model from the moment it is assigned *as a Parameter, a buffer, or inside a child module*. Every operation on the whole model is a walk through the registered tensors. A tensor that was not registered is left out, without any message.
 
 # %% [markdown]
 # ## What this phase leaves out
 #
-# - **How an operator finds its kernel**: keys, their order, and what turns each on. [Phase 04](04_dispatcher.ipynb#cell-id=keys-of-a-tensor).
+# - **How an operator finds its kernel**: dispatch keys, their order, and what switches each key on. [Phase 04](04_dispatcher.ipynb#cell-id=keys-of-a-tensor).
 # - **An operator of your own** in place of the softmax in MiniGPT's head. [Phase 05](05_custom_op.ipynb#cell-id=what-pytorch-asks-of-an-operator).
 # - **What `torch.compile` makes of a module**: which attributes become guards. [Phase 06](06_compile.ipynb#cell-id=guards-what-a-graph-believes).
 # - **Optimizers, checkpoints with optimizer state, mixed precision**. [Phase 07](07_training.ipynb#cell-id=what-the-optimizer-remembers).
@@ -916,13 +916,13 @@ attempt(lambda: torch.zeros(2, dtype=torch.float16).masked_fill(torch.tensor([Tr
 # ## Sources
 #
 # Papers:
-# - A. Paszke et al., "[PyTorch: An Imperative Style, High-Performance Deep Learning Library](https://arxiv.org/abs/1912.01703)", NeurIPS 2019: why models are programs, and how the caching allocator came about.
+# - A. Paszke et al., "[PyTorch: An Imperative Style, High-Performance Deep Learning Library](https://arxiv.org/abs/1912.01703)", NeurIPS 2019: why models are programs, and why there is a caching allocator.
 # - X. Glorot, Y. Bengio, "[Understanding the difficulty of training deep feedforward neural networks](https://proceedings.mlr.press/v9/glorot10a.html)", AISTATS 2010; K. He et al., "[Delving Deep into Rectifiers](https://arxiv.org/abs/1502.01852)", ICCV 2015: how weights should begin.
 # - N. Srivastava et al., "[Dropout: A Simple Way to Prevent Neural Networks from Overfitting](https://jmlr.org/papers/v15/srivastava14a.html)", *JMLR* 15, 2014.
 # - J. L. Ba, J. R. Kiros, G. E. Hinton, "[Layer Normalization](https://arxiv.org/abs/1607.06450)", 2016 (arXiv:1607.06450); D. Hendrycks, K. Gimpel, "[Gaussian Error Linear Units](https://arxiv.org/abs/1606.08415)", 2016 (arXiv:1606.08415).
 # - O. Press, L. Wolf, "[Using the Output Embedding to Improve Language Models](https://arxiv.org/abs/1608.05859)", EACL 2017: tied weights.
 # - N. J. Higham, [*Accuracy and Stability of Numerical Algorithms*](https://doi.org/10.1137/1.9780898718027), SIAM, 2nd edition 2002, chapter 4: sums in different orders.
 #
-# And a book that goes the same road more slowly: E. Stevens, L. Antiga, T. Viehmann, [*Deep Learning with PyTorch*](https://www.manning.com/books/deep-learning-with-pytorch), Manning, 2020, chapter 6: modules, and the loop around them.
+# And a book that covers the same topics more slowly: L. Antiga, E. Stevens, H. Huang, T. Viehmann, [*Deep Learning with PyTorch*](https://www.manning.com/books/deep-learning-with-pytorch-second-edition), second edition, Manning, 2026, chapter 6: modules, and the loop around them.
 #
 # PyTorch's documentation: [`torch.nn.Module`](https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html), "[Modules](https://docs.pytorch.org/docs/stable/notes/modules.html)" and "[Serialization semantics](https://docs.pytorch.org/docs/stable/notes/serialization.html)" in the notes, "[CUDA semantics](https://docs.pytorch.org/docs/stable/notes/cuda.html#memory-management)" (memory management), "[Numerical accuracy](https://docs.pytorch.org/docs/stable/notes/numerical_accuracy.html)", [`torch.nn.init`](https://docs.pytorch.org/docs/stable/nn.init.html), and "[Meta device](https://docs.pytorch.org/docs/stable/meta.html)". The walk itself is `_apply` in [`torch/nn/modules/module.py`](https://github.com/pytorch/pytorch/blob/v2.13.0/torch/nn/modules/module.py), 100 lines that are worth an evening.

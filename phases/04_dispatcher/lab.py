@@ -8,19 +8,19 @@
 # # Lab 04: The dispatcher
 #
 # Eight exercises and one question, 38 points, about three hours. They follow
-# [lesson 04](../../notebooks/04_dispatcher.ipynb). In the first you predict what the dispatcher
-# does, in the fourth you write one, and with the last you account for every operator that MiniGPT
-# calls on its way there and back.
+# [lesson 04](../../notebooks/04_dispatcher.ipynb). In the first exercise you predict what the dispatcher
+# does. In the fourth you write a dispatcher. In the last you count every operator that MiniGPT
+# calls in its forward and its backward.
 #
-# Four of the answers are not functions that somebody calls: a mode listens while *other* code runs,
-# and a tensor subclass is asked by the operators that meet it. So a check hands your class to a
-# *driver*, a small function of `utils/drivers/dispatch.py` that does the running, and looks at what
-# is left afterwards. Each graded cell begins with `check(...)`, which gives the verdict that grading
-# would: it uses the same drivers with programs, shapes and models that you have not seen, new ones
-# each time. Read the drivers as far as you like: they keep no secret.
+# Four of the answers are classes. A mode listens while *other* code runs, and a tensor subclass
+# answers the operators that get such a tensor. So a check passes your class to a *driver*, a small
+# function of `utils/drivers/dispatch.py` that runs a program with it, and then looks at the
+# results. Each graded cell begins with `check(...)`, which gives the same verdict as grading. It
+# uses the same drivers with programs, shapes and models that you have not seen, and with new ones
+# each time. You may read the drivers, because nothing in them is secret.
 #
-# Parts of an exercise earn their points separately, and no exercise needs the answer to another.
-# Stuck? Each holds two hints, folded away. Run the next cell, then start.
+# Parts of an exercise earn their points separately, and no exercise needs the answer to another
+# exercise. Are you stuck? Each exercise has two hints, folded away. Run the next cell, then start.
 
 # %% given="setup"
 import torch
@@ -40,24 +40,24 @@ from utils.views import dispatch_bars, flops_by_operator, key_explorer
 # *Easy, 20 minutes, 4 points: one for tensors alone, two for contexts, one for the winner.*
 # From the lesson: [Keys of a tensor](../../notebooks/04_dispatcher.ipynb#cell-id=keys-of-a-tensor).
 #
-# A call starts with a set of keys. Tensors bring some, the thread adds some and takes some away;
-# of what is left, the highest key whose slot holds code has the first word. You get a tensor as a
-# description, a dict:
+# A call starts with a set of keys. Tensors bring some keys, and the thread adds some and takes some
+# away. Among the remaining keys, the highest key with code in its slot goes first. You get a tensor
+# as a description, a dict:
 #
 # - `"device"`: `"cpu"`, `"cuda"` or `"meta"`; `"dtype"`: such as `"float32"` or `"float16"`;
-# - `"requires_grad"` and `"conj"` (whether it is a lazy conjugate, as `z.conj()` of a complex tensor
-#   is): booleans;
+# - `"requires_grad"` and `"conj"`: booleans. `"conj"` says whether it is a lazy conjugate, such as
+#   `z.conj()` of a complex tensor;
 # - `"inference"`: whether it was *made* inside `torch.inference_mode()`.
 #
-# And the contexts that are open while the call is made, a tuple, from the outermost to the
-# innermost, with any of `"no_grad"`, `"inference_mode"` and `"autocast"`, each as often as you like
-# (autocast for the CPU and for CUDA, the only devices here whose tensors bring a key for it). Write
+# You also get the contexts around the call: a tuple, from the outermost to the innermost, with any
+# of `"no_grad"`, `"inference_mode"` and `"autocast"`, each as often as you like. There is only
+# autocast for the CPU and for CUDA, because only their tensors bring a key for it. Write
 #
 # - `call_keys(tensor, contexts)`: the keys of a call with that tensor as its only argument, a tuple
-#   of names, the highest first. Leave `BackendSelect` out, which is always there and has work to do
-#   only where no tensor names a backend;
-# - `winner(op, keys)`: of such a tuple of keys, the one whose code runs first, where `op` is `"mm"`,
-#   `"mul"` or `"t"`. Their slots:
+#   of names, the highest first. Leave `BackendSelect` out, because it is always there and has work
+#   to do only if no tensor names a backend;
+# - `winner(op, keys)`: the key whose code runs first, for such a tuple of keys and for `op`, which
+#   is `"mm"`, `"mul"` or `"t"`. These are their slots:
 #
 # | | Autocast… | Autograd… | ADInplaceOrView | Conjugate | the backend |
 # |---|---|---|---|---|---|
@@ -65,21 +65,22 @@ from utils.views import dispatch_bars, flops_by_operator, key_explorer
 # | `mul` | falls through | code | falls through | code | code |
 # | `t` | falls through | code | code | falls through | code |
 #
-# Keys of a kind that differs by device end in its name: `AutogradCPU`, `AutogradCUDA`,
-# `AutogradMeta`. Work from the description: asking torch for the keys of a real tensor does not
-# count here.
+# If a kind of key differs by device, the keys end in the name of the device: `AutogradCPU`,
+# `AutogradCUDA`, `AutogradMeta`. Work from the description: asking torch for the keys of a real
+# tensor does not count here.
 #
 # <details><summary>Where do I start?</summary>
 #
-# Write down, highest first, what a plain tensor brings: Autocast, Autograd, ADInplaceOrView,
-# Conjugate (if it is one), the backend. Then ask of each context which key it lets through or takes
-# away. Three of all these words change nothing at all: two of the description, and one context.
+# Write down the keys that a plain tensor brings, with the highest first: Autocast, Autograd,
+# ADInplaceOrView, Conjugate (if it is one), the backend. Then decide for each context which key it
+# lets through or takes away. Three words change nothing at all: two words of the description, and
+# one context.
 # </details>
 # <details><summary>inference_mode has two effects</summary>
 #
-# A tensor that was made inside it lacks two keys for ever. Inside it, the thread takes Autograd away
-# from every tensor. And outside it, the thread adds ADInplaceOrView to every call, whoever the
-# tensor is.
+# A tensor that was made inside inference mode lacks two keys for ever. Inside inference mode, the
+# thread takes Autograd away from every tensor. Outside it, the thread adds ADInplaceOrView to every
+# call, with any tensor.
 # </details>
 
 # %% solution="winning_key"
@@ -192,27 +193,27 @@ verify("winning_key", call_keys=call_keys, winner=winner)
 # *Easy, 15 minutes, 3 points: names, shapes, and that nobody notices.*
 # From the lesson: [Listening in](../../notebooks/04_dispatcher.ipynb#cell-id=listening-in).
 #
-# Write `OpLog`, a `TorchDispatchMode` that writes down each operator that reaches it. Used as
-# `with OpLog() as log:`, it leaves in `log.ops` a list of pairs, in the order of the calls:
+# Write `OpLog`, a `TorchDispatchMode` that writes down each operator that reaches it. After `with
+# OpLog() as log:`, `log.ops` is a list of pairs, in the order of the calls:
 #
 # - the operator's full name with its overload, as `str(func)` gives it: `"aten.addmm.default"`;
-# - a list of the shapes, as tuples, of the tensors among its arguments, in order: positional ones
-#   first, then those given by keyword. A list of tensors, as `torch.cat` takes one, counts as the
-#   tensors in it.
+# - a list of the shapes, as tuples, of the tensors among its arguments: positional ones first, then
+#   keyword arguments. If an argument is a list of tensors, as for `torch.cat`, its tensors count
+#   one by one.
 #
-# The program must not notice: every result is what it would have been without a log. Two logs share
-# nothing, also when one is inside the other (then both hear what is called in there), and a log that
-# is used a second time goes on below what it has.
+# The program must not notice: every result must be the same as without a log. Two logs share
+# nothing, even if one is inside the other. In that case, both hear the calls inside the inner log.
+# A log that is used a second time appends to its list.
 #
 # <details><summary>What does __torch_dispatch__ get?</summary>
 #
-# `func`, an operator with its overload; `types`, for subclasses; `args`, a tuple; `kwargs`, a dict,
-# or None where there are none. Call `func` and return what it returns.
+# It gets four arguments: the operator with its overload, `func`; `types`, which is for subclasses;
+# the tuple `args`; and the dict `kwargs`, which may be None. Call `func` and return its result.
 # </details>
 # <details><summary>How do I find the tensors?</summary>
 #
-# `tree_leaves`, in `torch.utils._pytree`, lists all that is inside of nested tuples, lists and dicts;
-# or look into lists yourself.
+# `tree_leaves`, in `torch.utils._pytree`, lists everything inside nested tuples, lists and dicts.
+# Or look into lists yourself.
 # </details>
 
 # %% solution="OpLog"
@@ -272,27 +273,27 @@ verify("OpLog", OpLog)
 # *Medium, 20 minutes, 4 points: two with a bias, one without, one under inference mode.*
 # From the lesson: [The LM head seen from above](../../notebooks/04_dispatcher.ipynb#cell-id=the-lm-head-seen-from-above).
 #
-# `F.linear(x, weight, bias)` is one line, and what a mode hears of it depends on the number of
-# dimensions of `x`, on whether there is a bias, and on whether Autograd is there to open it. Write
+# `F.linear(x, weight, bias)` is one line, but what a mode hears depends on the number of dimensions
+# of `x`, on whether there is a bias, and on whether Autograd's key is there. Write
 # `linear_trace(shape, bias, inference)` for a contiguous `x` of that shape, with one to four
-# dimensions, none of size 0, and a weight that requires a gradient. `bias` says whether there is
-# one, which then requires a gradient too; `inference` whether it all happens under
-# `torch.inference_mode()`. It returns a pair: the list of operators that a mode hears, in order, by
-# their names without `aten.` and overload (`"addmm"`, `"t"`), and the name of the result's
-# `grad_fn`, or `None` where there is none.
+# dimensions, no dimension of size 0, and a weight that requires a gradient. `bias` says whether
+# there is a bias, which requires a gradient too. `inference` says whether all this happens under
+# `torch.inference_mode()`. The function returns a pair. The pair begins with the list of operators
+# that a mode hears, in order, by their names without `aten.` and overload (`"addmm"`, `"t"`). Then
+# comes the name of the result's `grad_fn`, or `None` if there is no `grad_fn`.
 #
-# Find the rule by listening, in cells of your own; then write it down. The function itself must
-# work from its three arguments: running a linear layer inside of it does not count here.
+# Find the rule by listening, in new cells, and then write it down. The function itself must work
+# from its three arguments: running a linear layer inside of it does not count here.
 #
 # <details><summary>There seem to be many cases</summary>
 #
-# With a bias there are two: a matrix, which `addmm` takes as it is, and everything else, which is
-# *viewed* as a matrix first and viewed back after. Without one there are three.
+# With a bias there are two cases. `addmm` takes a matrix as it is. Everything else is first
+# *viewed* as a matrix, and viewed back afterwards. Without a bias there are three cases.
 # </details>
 # <details><summary>What is the name of the grad_fn?</summary>
 #
-# It belongs to the operator that was called last, with `Backward` and a number behind. Print
-# `type(y.grad_fn).__name__` for each case: two of the names hold a surprise.
+# It comes from the operator that was called last, and ends in `Backward` and a number. Print
+# `type(y.grad_fn).__name__` for each case, because two of the names are a surprise.
 # </details>
 
 # %% solution="linear_trace"
@@ -353,42 +354,42 @@ verify("linear_trace", linear_trace)
 # redispatch, one for composites, one for holes.*
 # From the lesson: [Order, fallthrough, redispatch](../../notebooks/04_dispatcher.ipynb#cell-id=order-fallthrough-redispatch).
 #
-# PyTorch's is some thousand lines of C++. The idea fits on a page, and you are going to write it.
-# `Dispatcher(order)` is made with the names of all keys, the highest first. Three methods fill its
-# table, in any order, and what is registered again replaces what was there:
+# PyTorch's dispatcher has some thousand lines of C++. The idea fits on a page, and you are going to
+# write it. `Dispatcher(order)` is made with the names of all keys, the highest first. Three methods
+# fill its table, in any order, and a new registration replaces an older one:
 #
 # - `impl(op, key, kernel)`: the code of one operator at one key;
-# - `composite(op, keys, kernel)`: code that is written in terms of other operators, for those of
-#   `keys` at which the operator has no `impl`;
-# - `fallback(key, kernel)`: what every operator does at this key that has nothing of its own there,
-#   neither an `impl` nor a `composite`.
+# - `composite(op, keys, kernel)`: code that calls other operators, for each key of `keys` at which
+#   the operator has no `impl`;
+# - `fallback(key, kernel)`: the code for every operator that has neither an `impl` nor a
+#   `composite` at this key.
 #
 # A kernel is a function, or `FALLTHROUGH`, which means that there is nothing to do at this key.
 #
-# `call(op, keys, value)` makes a call, where `keys` is a frozenset. It takes the keys from the
-# highest to the lowest. At a key whose slot is `FALLTHROUGH` it goes on to the next. Otherwise it
-# calls what it found, returns its result, and is done:
+# `call(op, keys, value)` makes a call, and `keys` is a frozenset. It takes the keys from the
+# highest to the lowest. If the slot at a key is `FALLTHROUGH`, it goes on to the next key.
+# Otherwise it calls the kernel in the slot, returns its result, and is done:
 #
-# - an `impl` is called as `kernel(rest, value)`, where `rest` is the set, frozen or not, of those of
-#   `keys` that are *lower* than the one that won: what is left to do. A kernel that wants the next
-#   one to run makes a `call` with it. That is a *redispatch*;
-# - a `fallback` stands for any operator, so it is called as `kernel(op, rest, value)`;
-# - a `composite` is called as `kernel(keys, value)`, with *all* the keys of the call: it has done
-#   nothing yet, so nothing is used up, and the operators that it calls start from the top.
+# - an `impl` is called as `kernel(rest, value)`, where `rest` is the set, frozen or not, of all
+#   `keys` that are *lower* than the key that won. A kernel that wants the next kernel to run makes
+#   a `call` with `rest`. That is a *redispatch*;
+# - a `fallback` serves all operators, so it is called as `kernel(op, rest, value)`;
+# - a `composite` is called as `kernel(keys, value)`, with *all* the keys of the call, because the
+#   operators that it calls start from the top.
 #
-# A slot that holds nothing is a hole, and a hole is an error, not a fallthrough: the call raises
-# `NotImplementedError`, whose message names the operator and the key. So does a call that has no key
-# left, with a message that names the operator.
+# An empty slot is a hole, and a hole is not a fallthrough but an error: the call raises
+# `NotImplementedError`, and the message names the operator and the key. If a call has no key left,
+# it raises `NotImplementedError` too, with a message that names the operator.
 #
 # <details><summary>How do I keep the table?</summary>
 #
-# Three dicts are enough: `(op, key)` to a kernel, `(op, key)` to a composite, `key` to a fallback.
-# A look-up asks them in this order. Sort the keys of a call by `order.index`.
+# Three dicts are enough: from `(op, key)` to a kernel, from `(op, key)` to a composite, and from
+# `key` to a fallback. A look-up tries them in this order. Sort the keys of a call by `order.index`.
 # </details>
 # <details><summary>My redispatch never ends</summary>
 #
-# Then `rest` still holds the key that is running, or one above it. A key that was skipped because
-# it fell through is *above* the winner, so it isn't in `rest` either.
+# Then `rest` still contains the key of the running kernel, or a key above it. If a key was skipped
+# because it fell through, it is *above* the winner. So it isn't in `rest` either.
 # </details>
 
 # %% solution="Dispatcher"
@@ -514,31 +515,33 @@ verify("Dispatcher", Dispatcher)
 # one for MiniGPT.*
 # From the lesson: [Listening in](../../notebooks/04_dispatcher.ipynb#cell-id=listening-in).
 #
-# In lab 01 you *predicted* the FLOPs of a forward from a config. A mode can count them, in any model
-# and in the backward as well, without a line of the model being touched. Write `FlopCounter`, a
-# `TorchDispatchMode` with an int `flops`, 0 at first. It adds 2·M·K·N for each product of (M, K)
-# with (K, N), and that for each matrix of a batch. Products arrive as `mm`, `addmm`, `bmm` and
-# `baddbmm`; of `addmm` and `baddbmm` the sum is too small to count. Nothing else counts, neither `mv`
-# nor `dot`, which multiply by a vector, and the program must not notice.
+# In lab 01 you *predicted* the FLOPs of a forward from a config. A mode can count them, in any
+# model and in the backward as well, and no line of the model changes. Write `FlopCounter`, a
+# `TorchDispatchMode` with an int `flops`, which is 0 at first. It adds 2·M·K·N for each product of
+# (M, K) with (K, N), and it does so for each matrix of a batch. Products arrive as `mm`, `addmm`,
+# `bmm` and `baddbmm`, and the sum in `addmm` and `baddbmm` is too small to count. Nothing else
+# counts, neither `mv` nor `dot`, which multiply by a vector. The program must not notice the mode.
 #
-# Under `torch.inference_mode()` composites arrive unopened, and the count must be the same: in the
-# programs here `linear` and `matmul` are the composites that hold products. `func.decompose(*args,
-# **kwargs)` runs a composite's own code, whose operators are calls like any other, and returns
-# `NotImplemented` for what is no composite. What a mode calls inside its `__torch_dispatch__` it
-# doesn't hear, unless it is entered again: `with self:`.
+# Under `torch.inference_mode()` composites arrive whole, and the count must be the same. In the
+# programs here, `linear` and `matmul` are the composites that contain products.
+# `func.decompose(*args, **kwargs)` runs a composite's own code, and the operators in it are
+# ordinary calls. If the operator is not a composite, `decompose` returns `NotImplemented`. A mode
+# doesn't hear the calls inside its own `__torch_dispatch__`, unless it is entered again by `with
+# self:`.
 #
-# `torch.utils.flop_counter` and the like do not count here, in either sense.
+# `torch.utils.flop_counter` and the like do not count here.
 #
 # <details><summary>Which argument is which?</summary>
 #
-# `mm(a, b)`, `bmm(a, b)`; but `addmm(sum, a, b)` and `baddbmm(sum, a, b)`, so the matrices are the
-# second and the third. `func._schema` shows it for any operator.
+# The calls are `mm(a, b)` and `bmm(a, b)`, but `addmm(sum, a, b)` and `baddbmm(sum, a, b)`. In the
+# last two, the matrices are the second and the third argument. `func._schema` shows the arguments
+# of any operator.
 # </details>
 # <details><summary>The backward doesn't seem to be counted</summary>
 #
-# It is a mode: whatever is called while it is open is heard, also by the engine, if `backward()` is
-# called inside the `with`. For each product in the forward there are two in the backward, one for
-# each of its inputs that wants a gradient.
+# A mode hears every call inside its `with`. If you call `backward()` inside the `with`, the mode
+# also hears the engine's calls. For each product in the forward there are two in the backward, one
+# for each input that requires a gradient.
 # </details>
 
 # %% solution="FlopCounter"
@@ -632,18 +635,19 @@ verify("FlopCounter", FlopCounter)
 # %% [markdown]
 # ## 6 · Metres and seconds
 #
-# *Hard, 30 minutes, 5 points: two for sums and products, one for what keeps its units, one for
-# roots and functions, one for refusals.*
+# *Hard, 30 minutes, 5 points: two for sums and products, one for operators that keep the units, one
+# for roots and functions, one for refusals.*
 # From the lesson: [Tensors that answer](../../notebooks/04_dispatcher.ipynb#cell-id=tensors-that-answer).
 #
-# A tensor that knows its units refuses to add a length to a time. Nothing in PyTorch must change for
-# it: a subclass with `__torch_dispatch__` is asked by every operator that meets it. `Quantity` wraps
-# a plain tensor, `values`, and a dict from a unit to its power, `units`: `{"m": 1, "s": -1}` is a
-# speed, and no power in it is 0. How such a wrapper is made is given; how it answers is your part.
+# A tensor that knows its units refuses to add a length to a time. Nothing in PyTorch has to change
+# for this, because every operator on a tensor of a subclass calls its `__torch_dispatch__`.
+# `Quantity` wraps a plain tensor, `values`, and a dict from a unit to its power, `units`: `{"m": 1,
+# "s": -1}` is a speed, and no power in it is 0. The code that makes such a wrapper is given, and
+# you write its answers.
 #
 # Write `__torch_dispatch__`. The result of an operator on at least one `Quantity` is a `Quantity`
-# again, with the values that torch computes from the plain values, also where no unit is left; its
-# operands keep their units. Plain numbers and plain tensors have no units.
+# again, with the values that torch computes from the plain values. It is a `Quantity` even if no
+# unit is left. The operands keep their units. Plain numbers and plain tensors have no units.
 #
 # | operators | units of the result |
 # |---|---|
@@ -655,21 +659,21 @@ verify("FlopCounter", FlopCounter)
 # | `reciprocal` | powers change their sign (Python's `1 / q` calls it) |
 # | `exp`, `log` | the operand must have none |
 #
-# What breaks a rule raises `ValueError`, and an operator that is not in the table
-# `NotImplementedError`, also where its name only begins or ends like one of these, such as `log2`
-# and `neg_`: a quantity that answers without knowing is worse than none.
+# A call that breaks a rule raises `ValueError`. An operator that is not in the table raises
+# `NotImplementedError`, even if its name begins or ends like a name in the table, as `log2` and
+# `neg_` do.
 #
 # <details><summary>How do I tell which operator it is?</summary>
 #
-# `func` has an overload (`aten.add.Tensor`, `aten.sum.dim_IntList`); `func.overloadpacket` has none,
-# and can be compared: `func.overloadpacket is torch.ops.aten.add`. Its name is
+# `func` has an overload (`aten.add.Tensor`, `aten.sum.dim_IntList`). `func.overloadpacket` has no
+# overload, so you can compare it: `func.overloadpacket is torch.ops.aten.add`. Its name is
 # `func.overloadpacket.__name__`.
 # </details>
 # <details><summary>It calls itself for ever</summary>
 #
-# `func` on a `Quantity` asks the `Quantity` again. Take the plain values out first, of positional
-# arguments and of keywords: `torch.utils._pytree.tree_map` does it for everything inside. Then
-# `func` meets plain tensors, and wrap what it returns.
+# `func` on a `Quantity` calls `__torch_dispatch__` again. First take the plain values out of the
+# positional arguments and out of the keyword arguments: `torch.utils._pytree.tree_map` does this
+# for everything inside. Then `func` gets plain tensors, and you wrap its result.
 # </details>
 
 # %% solution="Quantity"
@@ -851,26 +855,27 @@ verify("Quantity", Quantity)
 # *Easy, 15 minutes, 3 points: two for the kind of a slot, one for its file.*
 # From the lesson: [Reading the table](../../notebooks/04_dispatcher.ipynb#cell-id=reading-the-table).
 #
-# `torch._C._dispatch_dump_table("aten::mm")` is the truth, one line for each key that an operator
-# has a slot for. Write `read_slot(dump, key)`, which finds the line of a key in such a text and
-# returns a pair:
+# `torch._C._dispatch_dump_table("aten::mm")` is the truth: a text with one line for each key at
+# which the operator has a slot. Write `read_slot(dump, key)`, which finds the line of a key in such
+# a text and returns a pair:
 #
-# - what the slot holds: `"kernel"`, `"autograd kernel"`, `"composite"` (torch says `math kernel`),
+# - the kind of the slot: `"kernel"`, `"autograd kernel"`, `"composite"` (torch says `math kernel`),
 #   `"default"` (torch says `default backend kernel`), `"batched"` (`batched kernel`) or
-#   `"fallback"` (`backend fallback`); `"fallthrough"` where the line says so, whatever it says in
-#   brackets; and `"nothing"` where the key has no line;
-# - the name of the file in which it was registered, without folders and without the number of the
-#   line, such as `"RegisterCPU_0.cpp"`; `""` where there is nothing.
+#   `"fallback"` (`backend fallback`). If the line says `fallthrough`, the kind is `"fallthrough"`,
+#   whatever it says in brackets. If the key has no line, the kind is `"nothing"`;
+# - the name of the file in which it was registered, without folders and without a line number, such
+#   as `"RegisterCPU_0.cpp"`. If the key has no line, this name is `""`.
 #
 # <details><summary>It finds another key's line</summary>
 #
-# `AutogradCPU`, `QuantizedCPU` and `SparseCPU` end in `CPU`, too, and names of files hold names of
-# keys. The key is what stands before the first `": "`, all of it.
+# `AutogradCPU`, `QuantizedCPU` and `SparseCPU` end in `CPU` too, and file names contain names of
+# keys. The key is the whole text before the first `": "`.
 # </details>
 # <details><summary>How do I take a line apart?</summary>
 #
-# Behind the key: `registered at`, or `fallthrough registered at`; a path; a colon and a number; the
-# kind in square brackets, at the very end. `str.rpartition` takes it apart from the right.
+# After the key come the words `registered at` or `fallthrough registered at`, a path, a colon and a
+# number. At the very end is the kind in square brackets. `str.rpartition` splits a line from the
+# right.
 # </details>
 
 # %% solution="read_slot"
@@ -932,31 +937,33 @@ verify("read_slot", read_slot)
 # *Medium, 25 minutes, 4 points: two for the forward, two with the backward.*
 # From the lesson: [Counting, to the last operator](../../notebooks/04_dispatcher.ipynb#cell-id=counting-to-the-last-operator).
 #
-# How many operators does a forward call, and how many of them do any work? Write `account(model,
-# tokens, backward)`. It runs `model(tokens)`, takes the sum of the logits and, if `backward` is
-# true, calls `backward()` on the sum. It sorts every operator that a mode hears meanwhile, the sum
-# among them, into one of four kinds:
+# How many operators does a forward call, and how many of them do any work? Write
+# `account(model, tokens, backward)`. It runs `model(tokens)`, takes the sum of the logits and, if
+# `backward` is true, calls `backward()` on the sum. It sorts every operator that a mode hears
+# meanwhile, including the sum, into one of four kinds:
 #
-# - `"views"`: what it returns, one tensor or several, lies in the storage of one of its arguments,
-#   and nothing was written;
+# - `"views"`: its result, one tensor or several, is in the storage of one of its arguments, and
+#   nothing was written;
 # - `"copies"`: `clone`, `copy_` and `_to_copy`, which put the same numbers elsewhere;
 # - `"products"`: `mm`, `addmm`, `bmm`, `baddbmm`;
 # - `"rest"`: everything else.
 #
 # It returns a dict with these four counts and `"launches"`: how many of the operators would start
-# work on a GPU, which is all but the views. The graded cell also brings small models that are no
-# MiniGPT: they slice, split, join, cast, multiply and write in place.
+# work on a GPU, namely all operators except the views. The graded cell also uses small models that
+# are not MiniGPT: they slice, split, join, cast, multiply and write in place.
 #
 # <details><summary>How do I know that it is a view?</summary>
 #
-# You know it since [phase 01](../../notebooks/01_tensors.ipynb#cell-id=who-shares-bytes-with-whom): compare `untyped_storage().data_ptr()` of the result with that of each
-# tensor argument. Names mislead: `_unsafe_view` is a view in memory, and `reshape` is sometimes.
+# You know this since
+# [phase 01](../../notebooks/01_tensors.ipynb#cell-id=who-shares-bytes-with-whom): compare the
+# `untyped_storage().data_ptr()` of the result and of each tensor argument. Names mislead:
+# `_unsafe_view` makes a view in memory, and `reshape` sometimes makes one.
 # </details>
 # <details><summary>My counts are a few too high</summary>
 #
-# `zero_` and `add_` return their argument and write into it, so they are no views:
-# `func._schema.is_mutable` tells. And what your mode calls itself to look at a tensor, it should
-# not count.
+# `zero_` and `add_` return their argument and write into it, so they are not views.
+# `func._schema.is_mutable` is true for such operators. And your mode should not count the operators
+# that it calls itself to look at a tensor.
 # </details>
 
 # %% solution="account"
@@ -1023,31 +1030,32 @@ verify("account", account)
 #
 # *10 minutes, 3 points, read by a person.*
 #
-# In the table of `aten::linear` stands the line
+# The table of `aten::linear` has the line
 #
 # ```
 # AutogradCPU: registered at .../RegisterCompositeImplicitAutograd_0.cpp:5218 [math kernel]
 # ```
 #
-# Explain it to somebody who knows phase 03, in five to eight sentences: what a key is and who
-# brought this one to the call; what a `math kernel` is, why there is no kernel of autograd's own
-# for `linear`, and how it gets a gradient all the same; and what follows for somebody who listens
-# with a mode, with and without `torch.inference_mode()`.
+# Explain it in five to eight sentences to somebody who knows phase 03. Say what a key is, and who
+# brought this key to the call. Say what a `math kernel` is, why autograd has no kernel for
+# `linear`, and how `linear` still gets a gradient. And say what a mode hears, with and without
+# `torch.inference_mode()`.
 #
 # === BEGIN MARK SCHEME ===
 #
 # One point each:
 #
-# - **The look-up.** A call is looked up by operator and key set; AutogradCPU is brought by each
-#   ordinary tensor on the CPU, whether or not it requires a gradient, and stands above the backend's
-#   key, so it is asked first. (Not: "because requires_grad is set".)
-# - **Composite.** The math kernel is code in terms of other operators (`t`, `addmm`, `view`),
-#   registered once for all backends and their autograd keys. Each operator that it calls is looked up
-#   again from the top and has an autograd kernel of its own, which records; the gradient of linear is
-#   made of theirs, so nobody had to write one.
-# - **What a mode hears.** A mode stands below autograd. With AutogradCPU in the set, linear has been
-#   opened before it arrives: `t`, `addmm` … are heard. Under inference mode the autograd keys are
-#   taken away, the mode's key is reached first, and it hears one `linear`.
+# - **The look-up.** A call is looked up by operator and key set. Each ordinary tensor on the CPU
+#   brings AutogradCPU, whether or not it requires a gradient. This key is above the backend's key,
+#   so it comes first. (The reason "because requires_grad is set" is wrong.)
+# - **Composite.** The math kernel is code that calls other operators (`t`, `addmm`, `view`). It is
+#   registered once for all backends and their autograd keys. Each operator that it calls is looked
+#   up again from the top and has its own autograd kernel, which records a node. These nodes give
+#   the gradient of linear, so nobody had to write a backward for it.
+# - **What a mode hears.** A mode is below autograd. With AutogradCPU in the set, linear is split
+#   before the mode hears it, so the mode hears `t`, `addmm` and the other parts. Under inference
+#   mode the autograd keys are taken away. So the mode's key comes first, and the mode hears one
+#   `linear`.
 #
 # === END MARK SCHEME ===
 
@@ -1060,6 +1068,8 @@ verify("account", account)
 # Use *Kernel → Restart Kernel and Run All Cells* once more, so that you know your notebook works
 # from top to bottom, then save it.
 #
-# You can now say, of any call: which keys it starts with, which of them wins, which code that is,
-# and in which file of PyTorch it was registered. You have written a dispatcher, listened at the
-# real one, and answered in its place. In [phase 05](../../notebooks/05_custom_op.ipynb#cell-id=what-pytorch-asks-of-an-operator) you add an operator to its table.
+# You can now say of any call which keys it starts with, which of them wins, which code then runs,
+# and in which file of PyTorch that code was registered. You have written a dispatcher, listened to
+# the real one, and answered in its place. In
+# [phase 05](../../notebooks/05_custom_op.ipynb#cell-id=what-pytorch-asks-of-an-operator) you add an
+# operator to its table.

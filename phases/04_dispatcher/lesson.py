@@ -7,9 +7,9 @@
 # %% [markdown]
 # # The dispatcher
 #
-# Between `x @ w` and the loop that multiplies lies one table look-up. Everything that PyTorch does besides multiplying, recording gradients, casting, batching, compiling, pretending, is a column of that table.
+# Between `x @ w` and the loop that multiplies, there is one table look-up. PyTorch does much more than multiply. It records gradients, casts, batches, compiles, and even computes with tensors that have no data. Each of these is a column of that table.
 #
-# It takes about an hour. You need [phase 02](02_autograd.ipynb#cell-id=pytorchs-own-graph)'s `grad_fn` and [phase 03](03_module.ipynb#cell-id=a-port-function-by-function)'s LM head. Where a paragraph begins with **Predict**, settle on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
+# It takes about an hour. You need [phase 02](02_autograd.ipynb#cell-id=pytorchs-own-graph)'s `grad_fn` and [phase 03](03_module.ipynb#cell-id=a-port-function-by-function)'s LM head. If a paragraph begins with **Predict**, decide on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
 
 # %%
 import warnings
@@ -34,7 +34,7 @@ from utils.views import course_path, dispatch_bars, dispatch_table, flops_by_ope
 course_path(PHASES, here=4)
 
 # %% [markdown]
-# [Phase 03](03_module.ipynb#cell-id=a-forward-is-a-list-of-decisions) ended with a list of (operator, device, dtype): what is left of a model once its modules are out of the way. Each line of that list was a decision, and somebody made it.
+# [Phase 03](03_module.ipynb#cell-id=a-forward-is-a-list-of-decisions) ended with a list of (operator, device, dtype). That is what remains of a model without its modules. Each line of that list was a decision. Who made it?
 
 # %% [markdown]
 # ## Resumen en español
@@ -67,9 +67,9 @@ with Ops() as log:
 print(len(log.names), "operators; the commonest:", Counter(log.names).most_common(5))
 
 # %% [markdown]
-# 129, of which 13 are `addmm`, one for each linear layer. That seems right: it is what [phase 03](03_module.ipynb#cell-id=a-forward-is-a-list-of-decisions) promised. Then she reads that inference should run under `torch.inference_mode()`, adds the line, and runs it again.
+# There are 129 operators, and 13 of them are `addmm`, one for each linear layer. That seems right, because [phase 03](03_module.ipynb#cell-id=a-forward-is-a-list-of-decisions) promised it. Then she reads that inference should run under `torch.inference_mode()`. She adds the line and runs the model again.
 #
-# **Predict.** Same model, same tokens, same logits. How many operators now? How many `addmm`?
+# **Predict.** The model, the tokens and the logits are the same. How many operators are there now? How many of them are `addmm`?
 
 # %%
 with torch.inference_mode(), Ops() as quiet:
@@ -85,7 +85,7 @@ print(
 print("same logits:", torch.equal(logits, same))
 
 # %% [markdown]
-# 60, and not one `addmm`. The products must have happened, since the logits are the same to the last bit. But the log, which hears *every* operator, heard `linear` in their place, a name that was not in the first list at all. And `torch.no_grad()`, which also switches gradients off, changes next to nothing:
+# There are 60, and not one `addmm`. The products must have happened, because the logits are the same to the last bit. But the log, which hears *every* operator, heard `linear` instead, and this name was not in the first list. And `torch.no_grad()`, which also switches gradients off, changes almost nothing:
 
 # %%
 with torch.no_grad(), Ops() as heard:
@@ -93,14 +93,14 @@ with torch.no_grad(), Ops() as heard:
 print(len(heard.names), "operators;", heard.names.count("addmm"), "addmm")
 
 # %% [markdown]
-# Nothing is broken, and no one lied. But whoever can't say *why* the second list is shorter does not know what the first one is a list of.
+# Nothing is broken, and no one lied. But if you can't say *why* the second list is shorter, you don't know what the first list contains.
 #
-# > **When I call an operator, who decides which code runs, by looking at what, and who gets to hear of it on the way?**
+# > **When I call an operator, who decides which code runs? What does that depend on? And who hears of the call on the way?**
 
 # %% [markdown]
 # ## A call is a look-up
 #
-# What Python calls `x @ w` ends, in C++, as a call of an operator with a name: `aten::mm`. (ATen is PyTorch's library of operators; the colons are C++'s.) The operator itself holds no code. It holds a *table*, one slot for each *dispatch key*, and in a slot there may be a pointer to a function. PyTorch can print it, and `utils.instruments.dispatch` reads what it prints. Here are six of some hundred slots.
+# In C++, Python's `x @ w` becomes a call of an operator with the name `aten::mm`. (ATen is PyTorch's library of operators. The colons come from C++.) The operator itself contains no code. It has a *table* with one slot for each *dispatch key*, and a slot may contain a pointer to a function. PyTorch can print the table, and `utils.instruments.dispatch` reads that text. Here are six of about a hundred slots.
 
 # %%
 def slots(op, *keys):
@@ -114,17 +114,17 @@ def slots(op, *keys):
 slots("aten::mm", "AutocastCPU", "AutogradCPU", "ADInplaceOrView", "CPU", "Meta", "SparseCPU")
 
 # %% [markdown]
-# So there is not *one* `mm`. There is one that multiplies numbers on a CPU, one for sparse matrices, one that only works out the shape (Meta), one that records a node for the backward (AutogradCPU), one that casts its arguments (AutocastCPU). They know little of each other. To call `mm` means: find the key, go to the slot, call what is there.
+# So there is not *one* `mm`. There is one that multiplies numbers on a CPU, one for sparse matrices, one that only works out the shape (Meta), one that records a node for the backward (AutogradCPU), and one that casts its arguments (AutocastCPU). These functions know little of each other. A call of `mm` has three steps: find the key, go to its slot, and call the function in it.
 #
-# The right column is no decoration. It is the file of PyTorch in which that slot was filled. (Those with a number are generated while PyTorch is built, from the entries of [`native_functions.yaml`](https://github.com/pytorch/pytorch/blob/v2.13.0/aten/src/ATen/native/native_functions.yaml), and for autograd with the formulas of [`derivatives.yaml`](https://github.com/pytorch/pytorch/blob/v2.13.0/tools/autograd/derivatives.yaml): so much code that it is cut into several files.)
+# The right column names the PyTorch file in which that slot was filled. (The files with a number are generated while PyTorch is built. They come from the entries of [`native_functions.yaml`](https://github.com/pytorch/pytorch/blob/v2.13.0/aten/src/ATen/native/native_functions.yaml), and for autograd also from the formulas of [`derivatives.yaml`](https://github.com/pytorch/pytorch/blob/v2.13.0/tools/autograd/derivatives.yaml). This is so much code that it is split into several files.)
 
 # %% tags=["hide-input"]
 choice(
     "Somebody writes a backend for a new chip and wants `mm` to work on it. What is the least they must do?",
     {
-        "add a branch to the source of `aten::mm`": "There is no such source: the operator is a name and a table. This is what the table is for.",
-        "register a function for `mm` at their backend's key": "One slot. Whoever calls `mm` on a tensor that brings this key gets there, and no line of PyTorch has changed.",
-        "subclass `torch.Tensor` and override `__matmul__`": "That changes what Python's `@` does with this class. `F.linear` calls `mm` from C++ and never asks for `__matmul__`.",
+        "add a branch to the source of `aten::mm`": "There is no such source, because the operator is a name and a table. With a table, nobody needs such a branch.",
+        "register a function for `mm` at their backend's key": "One slot is enough. Every call of `mm` on a tensor that brings this key gets there, and no line of PyTorch has changed.",
+        "subclass `torch.Tensor` and override `__matmul__`": "That changes what Python's `@` does with this class. `F.linear` calls `mm` from C++ and never looks at `__matmul__`.",
     },
     answer="register a function for `mm` at their backend's key",
 )
@@ -132,16 +132,16 @@ choice(
 # %% [markdown]
 # ## Keys of a tensor
 #
-# Who brings the key? First of all the arguments. Each tensor carries a *set* of keys, a few bits that are set when it is made.
+# Who brings the key? First of all, the arguments do. Each tensor has a *set* of keys, a few bits that are chosen when the tensor is made.
 
 # %%
 x = torch.randn(2, 3)
 print(dispatch.keys_of(x))
 
 # %% [markdown]
-# Four, the highest first. `CPU` says where the bytes are. `AutogradCPU` says that autograd wants to be asked. `ADInplaceOrView` has to do with views and changes in place ([phase 02](02_autograd.ipynb#cell-id=written-over-while-autograd-watches)'s version counter lives there), and `AutocastCPU` with mixed precision.
+# There are four keys, with the highest first. `CPU` says where the bytes are. `AutogradCPU` says that autograd's code must be called. `ADInplaceOrView` is about views and in-place changes, and updates [phase 02](02_autograd.ipynb#cell-id=written-over-while-autograd-watches)'s version counter. `AutocastCPU` is about mixed precision.
 #
-# **Predict.** Which of these have other keys than `x`: a tensor that requires a gradient; one in half precision; one of integers, which can't have a gradient; a transposed view; one made under `no_grad`; one made under `inference_mode`?
+# **Predict.** Which of these tensors have different keys from `x`: one that requires a gradient, one in half precision, one of integers (which can't have a gradient), a transposed view, one made under `no_grad`, one made under `inference_mode`?
 
 # %%
 with torch.no_grad():
@@ -162,20 +162,20 @@ for name, tensor in {
     print(f"{name:22}", "the same" if keys == dispatch.keys_of(x) else keys)
 
 # %% [markdown]
-# The first five are all the same. This is the point at which most explanations of the dispatcher go wrong, so say it once more: **`requires_grad` changes no key.** Every ordinary tensor brings Autograd's key, integers too, and so *autograd is asked on every such call*. Its code looks at `requires_grad` itself, inside, and often finds that there is nothing to record. The same with these dtypes: they are no keys. The CPU's `mm` looks at the dtype and branches. (Quantized dtypes are an exception, with a backend key of their own.)
+# The first five have the same keys as `x`. Most explanations of the dispatcher go wrong at this point, so here it is once more: **`requires_grad` changes no key.** Every ordinary tensor brings Autograd's key, even a tensor of integers. So *autograd's code runs in every such call*. That code looks at `requires_grad` itself, and often finds nothing to record. Dtypes like these are not keys either. The CPU's `mm` looks at the dtype and branches. (Quantized dtypes are an exception: they have their own backend key.)
 #
-# What does change the keys is where the bytes are (`meta`: nowhere), a lazy bit that somebody has to resolve before reading (the conjugate), and being made under `inference_mode`: such a tensor lacks two keys, for its whole life.
+# Three things do change the keys. The first is where the bytes are (with `meta`, nowhere). The second is a lazy bit that must be resolved before reading (the conjugate). The third is `inference_mode`: a tensor that was made under it lacks two keys for its whole life.
 
 # %% tags=["hide-input"]
 true_false(
     "If no tensor of a call requires a gradient, the call skips autograd's code.", False,
-    "The key is there all the same. Autograd's kernel is called, sees that nothing requires a gradient, and passes the call on. `inference_mode` exists to spare even that.",
+    "The key is there all the same. Autograd's kernel is called, sees that nothing requires a gradient, and passes the call on. `inference_mode` exists to avoid even that.",
 )
 
 # %% [markdown]
 # ## Keys of the thread
 #
-# The tensors propose; the thread disposes. Each thread has two sets of its own: keys that it *adds* to every call, and keys that it *takes away*, whoever brought them. Context managers work by changing these two.
+# Tensors propose keys, and the thread has the last word. Each thread has two sets of keys: it *adds* the first set to every call, and it *takes away* the second set, no matter which tensor brought those keys. Context managers work by changing these two sets.
 
 # %%
 def contexts(tensor):
@@ -195,17 +195,17 @@ def contexts(tensor):
 contexts(x)
 
 # %% [markdown]
-# Go through it line by line, for there is a surprise in each.
+# Go through it line by line, because each line has a surprise.
 #
 # - **plain**: `AutocastCPU`, which the tensor brought, is gone. The thread *excludes* all autocast keys by default.
-# - **no_grad** is the plain line. It sets a flag that autograd's code reads; to the dispatcher it does not exist. That is why 129 became 127 and no less: two `detach` are gone, with which each `softmax` keeps its result for the backward.
-# - **inference_mode** takes Autograd away from everybody. Not a flag: the column itself is out of the game.
-# - **autocast** adds nothing. It takes its key *out of the set of the excluded*, and the one that the tensor has brought all along comes through.
-# - **a mode** adds two: `PythonTLSSnapshot`, which is the highest of those here and merely remembers the thread's sets for later, and `Python`, which is the mode itself. Note where that one stands: *below* Autograd and above the CPU.
+# - **no_grad** gives the same line as plain. It sets a flag that autograd's code reads and that the dispatcher never sees. That is why 129 operators became 127 and no fewer. Only two calls of `detach` are gone: each `softmax` makes one when it keeps its result for the backward.
+# - **inference_mode** takes Autograd away from every call. This is more than a flag: no call uses that column any more.
+# - **autocast** adds no key. It takes its key *out of the excluded set*, so the Autocast key that the tensor always brings now stays in the call.
+# - **a mode** adds two keys. `PythonTLSSnapshot` is the highest key here, and only remembers the thread's sets for later. `Python` is the mode itself. Note its place: it is *below* Autograd and above the CPU.
 #
-# `BackendSelect` is always there. It has work to do in calls that have no tensor to ask, such as `torch.ones(3, device=...)`.
+# `BackendSelect` is always there. It has work to do in calls without a tensor, such as `torch.ones(3, device=...)`.
 #
-# Here it is for you to move. Switch contexts on and off, change the tensor, and watch which slot wins.
+# Now try it yourself. Switch contexts on and off, change the tensor, and watch which slot wins.
 
 # %%
 key_explorer("aten::mm", x)
@@ -214,9 +214,9 @@ key_explorer("aten::mm", x)
 choice(
     "What does `with torch.autocast(\"cpu\"):` change so that `mm` computes in bfloat16?",
     {
-        "the tensors: they get one more key": "They are not touched, and could not be: there may be millions. They bring the autocast key from the day they are made.",
-        "the thread: a key is no longer excluded": "One bit of one set. The tensors' autocast key is let through, stands above Autograd, and its code casts the arguments and calls `mm` again.",
-        "the operator: `mm` is replaced": "The table stays as it is. It has held autocast's code all the time.",
+        "the tensors: they get one more key": "The tensors stay as they are, because there may be millions of them. They have the autocast key from the moment they are made.",
+        "the thread: a key is no longer excluded": "Only one bit of one set changes. Now the tensors' autocast key stays in the call. It is above Autograd, and its code casts the arguments and calls `mm` again.",
+        "the operator: `mm` is replaced": "The table stays as it is. It contains autocast's code all the time.",
     },
     answer="the thread: a key is no longer excluded",
 )
@@ -224,11 +224,11 @@ choice(
 # %% [markdown]
 # ## Order, fallthrough, redispatch
 #
-# All keys have a fixed order, and the highest that is left has the first word. The rule in one line:
+# All keys have a fixed order, and the highest remaining key comes first. Here is the rule in one line:
 #
-# > winner = highest of ((keys of all arguments ∪ included) − excluded) **whose slot does not fall through**
+# > winner = highest of ((keys of all arguments ∪ included) − excluded) **with a slot that does not fall through**
 #
-# The end of that line matters. A *fallthrough* is registered where a key has nothing to do for an operator: the call goes on to the next key as though this one weren't there. `ADInplaceOrView` falls through for `mm`, which makes no view; autocast falls through for `mul`, which it has no rule for. `dispatch.decide` applies the rule and tells all it considered.
+# The end of that line matters. If a key has nothing to do for an operator, a *fallthrough* is registered there, and the call goes on to the next key. `ADInplaceOrView` falls through for `mm`, because `mm` makes no view. Autocast falls through for `mul`, because it has no rule for `mul`. `dispatch.decide` applies the rule and lists every slot that it considered.
 
 # %%
 def show(decision):
@@ -246,7 +246,7 @@ w = torch.randn(3, 4, requires_grad=True)
 show(dispatch.decide("aten::mm", x, w))
 
 # %% [markdown]
-# Autograd's kernel wins. But autograd can't multiply! What it does, for every operator, is: prepare a node (`MmBackward0`, with what it has to save); take its own key and those above it out of the set; *call the same operator again*; hang the node on the result. The second call is looked up like the first, finds `CPU`, and multiplies. This is called a **redispatch**, and it is the whole trick: each layer does its part and calls the one below, without knowing which that is.
+# Autograd's kernel wins. But autograd can't multiply! For every operator, it does four things. It prepares a node (here `MmBackward0`, with the saved tensors). It takes its own key and all higher keys out of the set. It *calls the same operator again*. And it attaches the node to the result. The second call is looked up like the first, finds `CPU`, and multiplies. This is called a **redispatch**, and it is the whole trick: each layer does its part and calls the next layer, without knowing which layer that is.
 #
 # From Python you can redispatch as well. **Predict.** We enter `mm` below autograd, with `CPU` as the only key. The weight requires a gradient. What is the `grad_fn` of the result?
 
@@ -261,9 +261,9 @@ for name, result in {
     print(f"{name:20}", type(result.grad_fn).__name__)
 
 # %% [markdown]
-# None: nobody asked autograd, so nothing was recorded, although gradients are on and the weight wants one. **Autograd is not a property of the computation. It is a layer that a call passes through, or doesn't.**
+# It is None. Autograd's code did not run, so nothing was recorded, although gradients are on and the weight requires a gradient. **Autograd is not a property of the computation. It is a layer, and a call can go through it or miss it.**
 #
-# And what if the slot is empty? Not a fallthrough, but nothing at all? Then there is an error, and now you can read it. We make an operator of our own, with no code anywhere.
+# And what if the slot is empty, without even a fallthrough? Then there is an error, and now you can read it. We make a new operator that has no code at any key.
 
 # %%
 lab = torch.library.Library("hood", "FRAGMENT")
@@ -281,7 +281,7 @@ def attempt(action):
 attempt(lambda: torch.ops.hood.double(x))
 
 # %% [markdown]
-# "Could not run 'hood::double' with arguments from the 'CPU' backend": row, column, empty slot. Fill it, and the call works. **Predict.** We register a kernel for CPU and nothing for autograd. Will there be a gradient?
+# "Could not run 'hood::double' with arguments from the 'CPU' backend": the message names the row and the column of the empty slot. Fill the slot, and the call works. **Predict.** We register a kernel for CPU and nothing for autograd. Will there be a gradient?
 
 # %%
 lab.impl("double", lambda t: t + t, "CPU")
@@ -294,15 +294,15 @@ print(leaf.grad)
 print("and a warning:", str(said[0].message)[:99], "…")
 
 # %% [markdown]
-# There is one, by accident, and PyTorch is not happy about it. At AutogradCPU our operator has only the fallback, which passes the call on without leaving autograd; so the `+` *inside* our kernel was looked up from the top, autograd included, and recorded itself: `AddBackward0`, and no `DoubleBackward` anywhere. Had the kernel been written in NumPy or Triton, there would have been nothing inside to record, and `leaf.grad` would have stayed None. In [phase 05](05_custom_op.ipynb#cell-id=what-pytorch-asks-of-an-operator) we register a formula, as one should.
+# There is a gradient, by accident, and PyTorch is not happy about it. At AutogradCPU our operator has only the fallback, which passes the call on and leaves autograd switched on. So the `+` *inside* our kernel was looked up from the top, and autograd recorded it. There is an `AddBackward0`, and no `DoubleBackward`. A kernel in NumPy or Triton contains nothing that autograd can record, and then `leaf.grad` would stay None. In [phase 05](05_custom_op.ipynb#cell-id=what-pytorch-asks-of-an-operator) we register a formula, as we should.
 
 # %% tags=["hide-input"]
 choice(
     "Under autocast, the keys of a call of `mul` are AutocastCPU, AutogradCPU, ADInplaceOrView, BackendSelect, CPU. Whose code runs first?",
     {
-        "AutocastCPU's": "It is the highest, but for `mul` its slot is a fallthrough: multiplying elementwise has no rule of its own under autocast.",
-        "AutogradCPU's": "The first with something to do. It records, and redispatches to what is below.",
-        "CPU's": "It does the work, as the last one.",
+        "AutocastCPU's": "It is the highest key, but for `mul` its slot is a fallthrough, because autocast has no rule for `mul`.",
+        "AutogradCPU's": "This is the first key with code. It records, and redispatches to the keys below.",
+        "CPU's": "It does the work, but it runs last.",
     },
     answer="AutogradCPU's",
 )
@@ -310,7 +310,7 @@ choice(
 # %% [markdown]
 # ## Schemas and overloads
 #
-# A row of the table belongs not to `add` but to one of its *overloads*: `add` is a packet of them, each with a schema and a table of its own. The schema is a promise about types, and about memory.
+# A row of the table does not belong to `add` but to one of its *overloads*. `add` is a packet of overloads, and each overload has its own schema and its own table. The schema is a promise about types, and about memory.
 
 # %%
 print(torch.ops.aten.add.overloads()[:4], "…")
@@ -323,14 +323,14 @@ for op in (
     print(op._schema)
 
 # %% [markdown]
-# Read the small letters. `Tensor(a!)` means: this argument is written to, and the result is the same memory. `Tensor(a)` without the mark, in `t`: the result shares the argument's memory, a view. No letter: new memory. (Two exceptions: `_unsafe_view` has no letter and shares memory all the same, as its name warns; `reshape` has the letter, and its result *may* share.) The compiler of [phase 06](06_compile.ipynb#cell-id=forward-and-backward-in-one-graph) believes these letters; an operator that lies in its schema is compiled into something wrong.
+# Read the small letters. `Tensor(a!)` means that this argument is written to and that the result is the same memory. `Tensor(a)` without the mark, as in `t`, means that the result is a view: it shares the argument's memory. No letter means new memory. (There are two exceptions. `_unsafe_view` has no letter and still shares memory, as its name warns. `reshape` has the letter, but its result only *may* share memory.) The compiler of [phase 06](06_compile.ipynb#cell-id=forward-and-backward-in-one-graph) believes these letters. If the schema of an operator lies, the compiled program is wrong.
 
 # %% tags=["hide-input"]
 choice(
     "`aten::relu_(Tensor(a!) self) -> Tensor(a!)`. What does the schema promise?",
     {
-        "the result is a view of the argument": "It shares its memory, but a view would be `(a)`. The mark says more.",
-        "the argument is written to, and returned": "That is the `!`. The underscore in the name is a habit; the letter is the promise.",
+        "the result is a view of the argument": "It shares the argument's memory, but a view would be `(a)`. The mark says more.",
+        "the argument is written to, and returned": "The `!` says so. The underscore in the name is only a habit. The letter with its mark is the promise.",
         "the argument is not changed": "That would be a plain `Tensor`.",
     },
     answer="the argument is written to, and returned",
@@ -345,37 +345,37 @@ choice(
 slots("aten::linear", "AutocastCPU", "AutogradCPU", "ADInplaceOrView", "CPU", "CUDA", "Meta")
 
 # %% [markdown]
-# The same file at AutogradCPU, CPU, CUDA and Meta. `linear` has no kernel for any backend. It is a **composite**: one function, written in terms of other operators (transpose, then `addmm`), which serves for every backend *and for their autograd keys*. Nobody had to write a backward for it. At AutogradCPU the composite runs, calls `t` and `addmm`, *those* are looked up from the top, and each has an autograd kernel of its own. (PyTorch's name is CompositeImplicitAutograd: the gradient is implied.)
+# The file is the same at AutogradCPU, CPU, CUDA and Meta. `linear` has no kernel for any backend. It is a **composite**: one function that calls other operators (transpose, then `addmm`). It is used for every backend *and for the autograd key of every backend*. Nobody had to write a backward for it. At AutogradCPU the composite runs and calls `t` and `addmm`. *These calls* are looked up from the top, and each of the two operators has its own autograd kernel. (PyTorch's name for this is CompositeImplicitAutograd, because the gradient is implied.)
 #
-# So composites dissolve on the way down, and **at which key they dissolve decides who still sees them whole**. You can see it in a redispatch. Enter `linear` below autograd, as we did with `mm`, which lost its gradient:
+# So a composite is split into its parts on the way down. **Listeners above the key of the split see it whole. Listeners below that key see only the parts.** You can see the split in a redispatch. Enter `linear` below autograd, as we did with `mm`, which lost its gradient:
 
 # %%
 y = torch.ops.aten.linear.default.redispatch(Keys(K.CPU), x, w.t())
 print(type(y.grad_fn).__name__)
 
 # %% [markdown]
-# It has one, `MmBackward0`. The composite was found at CPU, opened there, and its parts started *from the top again*, where autograd is. Entering below autograd keeps autograd away from an operator that has a kernel; a composite has none to keep it away from.
+# The result has a `grad_fn`, `MmBackward0`. The composite was found at CPU and split there, and its parts started *from the top again*, where autograd is. If you enter below autograd, only an operator with its own kernel misses autograd. The parts of a composite start from the top, so autograd records them.
 #
-# And now you hold everything for the question.
+# Now you have everything you need for the question.
 
 # %% tags=["hide-input"]
 choice(
-    "A mode's key, Python, stands below Autograd and above CPU. Under inference_mode, where does `linear` dissolve?",
+    "The key of a mode, Python, is below Autograd and above CPU. Under inference_mode, where is `linear` split into its parts?",
     {
         "at AutogradCPU, as always": "Inference mode has taken that key out of the call.",
-        "it doesn't before the mode has heard it": "With Autograd gone, the highest key with code for it is Python: the mode. It hears `linear`, calls it again, and then it dissolves.",
-        "never": "It must, or nothing would be multiplied. But that happens below the mode, which isn't asked again.",
+        "only after the mode has heard it": "Without Autograd, the highest key with code is Python, the mode. The mode hears `linear` and calls it again, and then `linear` is split.",
+        "never": "It must be split, or nothing would be multiplied. But that happens below the mode, so the mode doesn't hear the parts.",
     },
-    answer="it doesn't before the mode has heard it",
+    answer="only after the mode has heard it",
 )
 
 # %% [markdown]
-# That is the missing half of MiniGPT's list. A mode stands *below autograd*. In ordinary times, and under `no_grad`, each composite has been opened at AutogradCPU before a mode gets to hear anything: 129 operators, the parts. Under inference mode there is no AutogradCPU to open it at; `linear`, `matmul`, `softmax`, `layer_norm` arrive whole: 60. Same arithmetic, heard one floor higher.
+# That explains the shorter list. A mode is *below autograd*. Normally, and under `no_grad`, each composite is split at AutogradCPU before a mode hears anything. So the mode hears the parts, and there are 129 operators. Under inference mode there is no AutogradCPU that could split them. So `linear`, `matmul`, `softmax` and `layer_norm` arrive whole, and there are only 60 operators. The arithmetic is the same, but the mode hears it one level higher.
 
 # %% [markdown]
 # ## The LM head seen from above
 #
-# Put it together on the course's own layer. A profiler sees calls as they nest, and for each of them `utils.instruments.dispatch` works out the keys at which it started and the slots that it passed through. Below the bars stands the whole story of the one that is framed: who won, what the slot held, and the file and line in which it was registered. Move the lower slider to frame another.
+# Now put it together on MiniGPT's own layer. A profiler shows which call happens inside which. For each call, `utils.instruments.dispatch` works out its first set of keys and the slots that it passed through. Below the bars is the whole story of the framed call: the key that won, the content of its slot, and the file and line of the registration. Move the lower slider to frame another call.
 
 # %%
 head = model.lm_head
@@ -383,11 +383,11 @@ hidden = torch.randn(2, 32, 64)
 dispatch_bars(head, hidden)
 
 # %% [markdown]
-# Read it from the outside in. `aten::linear` arrives with Autograd's key and meets the composite there; that opens it into `view`, `t`, `addmm`, `view`, for with three dimensions the batch must be flattened into a matrix first. Each of the four passes autograd's kernel (which makes a node, but for the first `view`: `hidden` requires no gradient), the views also ADInplaceOrView (they note whose view they are), and then the CPU's. Below that, autograd is out of the picture: the `expand` and `copy_` that `addmm` calls inside record nothing.
+# Read it from the outside in. `aten::linear` arrives with Autograd's key, and the slot there contains the composite. The composite calls `view`, `t`, `addmm`, `view`, because a batch with three dimensions must first be flattened into a matrix. Each of the four goes through autograd's kernel. This kernel makes a node, except for the first `view`, because `hidden` requires no gradient. The views also go through ADInplaceOrView, which notes the tensor that they share. Then comes the CPU's kernel. Autograd takes no part below that: inside `addmm`, the calls of `expand` and `copy_` record nothing.
 #
-# Now frame the lines one after the other, and read what stands below as a sentence: *PyTorch dispatched `aten::linear` at the keys AutogradCPU, ADInplaceOrView, BackendSelect and CPU; AutogradCPU won; its slot holds the composite, from `RegisterCompositeImplicitAutograd_0.cpp`*. Of `addmm` there are two parts: AutogradCPU won, with autograd's own kernel from a `VariableType` file, and passed the call on to the CPU's, from a `RegisterCPU` file. Every call of an operator is dispatched so.
+# Now frame one line after another, and read the text below it as a sentence: *PyTorch dispatched `aten::linear` at the keys AutogradCPU, ADInplaceOrView, BackendSelect and CPU. AutogradCPU won. Its slot contains the composite, from `RegisterCompositeImplicitAutograd_0.cpp`*. For `addmm` there are two sentences. AutogradCPU won, with autograd's own kernel from a `VariableType` file. This kernel passed the call on to the CPU's kernel, from a `RegisterCPU` file. Every call of an operator is dispatched this way.
 #
-# **Predict.** What changes with two dimensions? And which node does the result carry, with two, and with three?
+# **Predict.** What changes with two dimensions? And which node does the result have with two dimensions, and which node with three?
 
 # %%
 for some in (hidden[0], hidden, hidden[0, 0]):
@@ -396,7 +396,7 @@ for some in (hidden[0], hidden, hidden[0, 0]):
     print(f"{str(tuple(some.shape)):12}", *log.names, "  ->", type(out.grad_fn).__name__)
 
 # %% [markdown]
-# The node is that of whatever came *last*, so a linear layer on a batch of sentences ends in a `ViewBackward0`, and whoever looks for `AddmmBackward0` finds it one step further down the graph. The way back is a list as well, and each of its operators has a reason:
+# The node belongs to the *last* operator. So a linear layer on a batch of sentences ends in a `ViewBackward0`, and you find `AddmmBackward0` one step further down the graph. The backward is a list of operators as well, and each of them has a reason:
 
 # %%
 out = head(hidden[0])
@@ -406,20 +406,20 @@ with Ops() as log:
 print(*log.names)
 
 # %% [markdown]
-# `t`, `mm`, `t`: [phase 02](02_autograd.ipynb#cell-id=a-layer-only-has-to-know-one-product)'s gᵀ x, turned, for what `addmm` was given is the *transposed* weight. `sum` and `view`: the gradient of the bias, a broadcast undone, which the first `detach` puts into its `.grad`. The next `t` is the way back through `t`, and the last `detach` ends in the weight's `.grad`. And the gradient of the input? Missing! Nobody wanted it: our input required none, and autograd's kernel had noted that when it made the node.
+# The first three, `t`, `mm` and `t`, compute [phase 02](02_autograd.ipynb#cell-id=a-layer-only-has-to-know-one-product)'s gᵀ x, transposed, because `addmm` got the *transposed* weight. `sum` and `view` undo a broadcast, which gives the gradient of the bias. The first `detach` puts it into the bias's `.grad`. The next `t` is the backward of the forward's `t`, and the last `detach` ends in the weight's `.grad`. And the gradient of the input? It is missing! Our input requires no gradient, and autograd's kernel noted that when it made the node.
 
 # %% tags=["hide-input"]
 number(
     "In the backward of a linear layer inside a model, the input's gradient *is* needed. How many matrix products does one linear layer then cost, forward and backward together?",
     3,
-    why="One forward, and two back: one for the weight, one for the input. So training costs three times the forward, a rule that you will use in phase 07.",
-    wrong={2: "The backward needs two: a gradient for each of the two factors."},
+    why="There is one in the forward and two in the backward: one for the weight, one for the input. So training costs three times as much as the forward. You will use this rule in phase 07.",
+    wrong={2: "The backward alone needs two: a gradient for each of the two factors."},
 )
 
 # %% [markdown]
 # ## Listening in
 #
-# You have met `TorchDispatchMode`. Its elder sister is `TorchFunctionMode`, which stands at the other end: in Python, before any dispatcher has been asked. **Predict.** What does each hear of one `head(x) + 1`?
+# You know `TorchDispatchMode`. Its elder sister is `TorchFunctionMode`. She listens at the other end: in Python, before the dispatcher is called. **Predict.** What does each mode hear of `head(x) + 1`?
 
 # %%
 class Above(TorchFunctionMode):
@@ -439,9 +439,9 @@ with Above(), Below():
     head(rows) + 1
 
 # %% [markdown]
-# Above hears what was *written*, in Python's words, once for each call from Python. Below hears what is left after autograd has recorded and composites have dissolved, with overloads and in ATen's words. Of a backward, above hears the one word `backward` that you call; what the engine then does, no Python calls. Below hears that too, since the engine's operators are dispatched like any others.
+# `Above` hears the calls as they were *written* in Python, with Python's names. `Below` hears the operators after autograd has recorded and composites have been split, with ATen's names and overloads. In a backward, `Above` hears only your call of `backward`, because the engine's operators are not called from Python. `Below` hears them too, because they are dispatched like all others.
 #
-# A mode may do more than listen. It may change the arguments, return something else, or not call at all. The smallest useful one: what is the largest value that any operator of MiniGPT ever produces? (Whoever wants to go to half precision should know; float16 ends at 65,504.)
+# A mode may do more than listen. It may change the arguments, return something else, or not call the operator at all. Here is a small useful mode: what is the largest value that an operator of MiniGPT produces? (You should know it before you use half precision, because float16 ends at 65,504.)
 
 # %%
 class Largest(TorchDispatchMode):
@@ -464,15 +464,15 @@ for name, value in sorted(largest.found.items(), key=lambda item: -item[1])[:4]:
     print(f"{name:14} {value:8.2f}")
 
 # %% [markdown]
-# Note that `isfinite`, `abs` and `max`, which we called in there, were not heard: inside its own `__torch_dispatch__` a mode is switched off, or it would never end. (`with self:` switches it on again, for those who want that.)
+# Note that the mode did not hear `isfinite`, `abs` and `max`, although we called them inside it. A mode is switched off inside its own `__torch_dispatch__`, or it would never end. (If you want to hear such calls, `with self:` switches the mode on again.)
 
 # %% tags=["hide-input"]
 choice(
     "You want a list of the calls in a model *as its author wrote them*: `linear`, `softmax`, `layer_norm`. Gradients stay on. What do you use?",
     {
-        "a TorchDispatchMode": "With gradients on it stands below autograd, where composites have been opened already.",
-        "a TorchFunctionMode": "It is asked before the dispatcher, in Python's words.",
-        "a TorchDispatchMode under no_grad": "no_grad changes no key. 127 in place of 129, and `addmm` for `linear` as before.",
+        "a TorchDispatchMode": "With gradients on, composites are split at autograd's keys, and this mode hears only the parts.",
+        "a TorchFunctionMode": "It is called before the dispatcher, and hears Python's names.",
+        "a TorchDispatchMode under no_grad": "no_grad changes no key. The mode hears 127 operators instead of 129, and still `addmm` instead of `linear`.",
     },
     answer="a TorchFunctionMode",
 )
@@ -480,7 +480,7 @@ choice(
 # %% [markdown]
 # ## Tensors that answer
 #
-# A mode listens to everybody. A tensor *subclass* with `__torch_dispatch__` listens to the calls that it takes part in, since it brings the Python key along. Here is a tensor that remembers its history: a wrapper around a plain tensor, and a list of what made it.
+# A mode listens to all calls. A tensor *subclass* with `__torch_dispatch__` listens only to the calls that it takes part in, because it brings the Python key. Here is a tensor that remembers its history: a wrapper around a plain tensor, with a list of the operators that made it.
 
 # %%
 class Remembering(torch.Tensor):
@@ -507,9 +507,9 @@ with torch.no_grad():
 print(dispatch.keys_of(told))
 
 # %% [markdown]
-# Nobody wrote `linear` or `relu` for this class. It is asked at the Python key, *below* autograd, answers with its inner tensor's result, and passes itself on. (`told` itself has no data. Its shape claims bytes, and `told.nbytes` repeats the claim; but there is no memory behind it, and if the CPU's kernel ever got it, it would find nothing there.) Tensors that are cut over many GPUs, nested tensors with jagged rows, the quantized ones of torchao and the next one are made in just this way.
+# Nobody wrote `linear` or `relu` for this class. The class is called at the Python key, *below* autograd. It computes with its inner tensor and wraps the result again. (`told` itself has no data. Its shape and `told.nbytes` claim some bytes, but there is no memory behind them, and a CPU kernel would find nothing there.) Many kinds of tensors are made in just this way: tensors that are split over many GPUs, nested tensors with rows of different lengths, torchao's quantized tensors, and the next example.
 #
-# **Fake tensors** answer every operator by its shape alone. No data, and yet a device: they claim to be on a GPU, on a machine that has none.
+# **Fake tensors** answer every operator with a shape alone. They have no data, but they have a device: here they claim to be on a GPU, even on a machine without a GPU.
 
 # %%
 with FakeTensorMode():
@@ -520,15 +520,15 @@ with FakeTensorMode():
 print("bytes it would have:", 512 * 32 * 600 * 4)
 
 # %% [markdown]
-# The meta key (`device="meta"`) is the older form: shape and dtype and no device to speak of. Fake tensors use it inside; they ask the Meta slot of each operator for the shape, and add the device by a rule of their own. [Phase 06](06_compile.ipynb#cell-id=three-machines-in-a-row)'s compiler runs your whole model on fakes before it writes a line.
+# The meta key (`device="meta"`) is the older form: a shape and a dtype, but no real device. Fake tensors use it inside. They get the shape from the Meta slot of each operator, and add the device by their own rule. [Phase 06](06_compile.ipynb#cell-id=three-machines-in-a-row)'s compiler runs your whole model on fakes before it writes a line of code.
 
 # %% tags=["hide-input"]
 choice(
-    "An operator of yours has a CPU kernel and a CUDA kernel and no more. `torch.compile` refuses it: “There was no fake impl registered for …”. What is it that it lacks?",
+    "Your operator has a CPU kernel, a CUDA kernel and nothing else. `torch.compile` refuses it: “There was no fake impl registered for …”. What is missing?",
     {
-        "a gradient formula": "It may lack that, too, but for this message the shape of the result is what is missing.",
-        "a function from the inputs' shapes to the output's": "The compiler runs the program on tensors without data, and your kernels can't tell what they would return.",
-        "a kernel for another backend": "Meta stands among the backends in the table, and computes nothing.",
+        "a gradient formula": "The formula may be missing too, but this message is about the shape of the result.",
+        "a function from the inputs' shapes to the output's": "The compiler runs the program on tensors without data, and your kernels can't say what they would return.",
+        "a kernel for another backend": "Meta is in the table like a backend, but it computes no numbers.",
     },
     answer="a function from the inputs' shapes to the output's",
 )
@@ -536,7 +536,7 @@ choice(
 # %% [markdown]
 # ## Reading the table
 #
-# Here is a piece of the table itself: operators down, keys across, the highest on the left. **Predict.** Before you look at a row: where has `relu` code, and where does `reshape`?
+# Here is a piece of the table itself. Each row is an operator and each column is a key, with the highest key on the left. **Predict.** Before you look at their rows: where does `relu` have code, and where does `reshape`?
 
 # %%
 dispatch_table(
@@ -548,32 +548,32 @@ dispatch_table(
 )
 
 # %% [markdown]
-# `relu` has code of autograd's and of the backend's; `reshape`, a composite, one and the same code at both. Columns have characters. *Autograd* is full: everybody records, or is a composite, or passes the call on. *Autocast* is nearly empty, except for matrix products and a few that need precision. *ADInplaceOrView* has code just for views (`t`) and for what writes in place (`add_`). *BackendSelect* has code for factories. *Python* is one fallback for all, which asks the modes and subclasses.
+# `relu` has one kernel for autograd and another kernel for the backend. `reshape` is a composite and has the same code at both keys. Every column has a character. *Autograd* is full: every operator records, or is a composite, or passes the call on. *Autocast* is nearly empty, except for matrix products and a few operators that need precision. *ADInplaceOrView* has code only for views (`t`) and for operators that write in place (`add_`). *BackendSelect* has code for factories. *Python* has one fallback for all operators, which calls the modes and subclasses.
 #
-# And rows: a composite is one colour wherever autograd or a backend is asked. `softmax.int`, which you call, is one; `_softmax`, which does the work, is none. (In a build without CUDA that column holds defaults, which would end in an error, and holes; in a GPU's build there are kernels.)
+# Rows have a character too: a composite has the same colour at autograd's key and at every backend's key. `softmax.int`, which you call, is a composite. `_softmax`, which does the work, is not. (In a build without CUDA, the CUDA column has holes, and defaults that would raise an error. In a build with CUDA, it has kernels.)
 #
-# One line of such a table, in words. `AutogradCPU: registered at …/VariableType_8.cpp [autograd kernel]` in the row of `mm`: *whoever calls `mm` with an ordinary tensor on the CPU gets first to the function that was registered in this generated file; it records a node if one is wanted, and calls `mm` again below.* The lab asks you for another.
+# Here is one line of such a table in words. `AutogradCPU: registered at …/VariableType_8.cpp [autograd kernel]` in the row of `mm` means: *a call of `mm` with an ordinary tensor on the CPU first reaches the function that was registered in this generated file. It records a node if one is needed, and calls `mm` again below.* In the lab you explain another line.
 
 # %% tags=["hide-input"]
 true_false(
-    "If an operator's slots at CPU, CUDA and AutogradCPU name the same file and the word `math kernel`, it has a backward of its own.", False,
-    "It is a composite: one function for all of them. Its gradient comes from the operators that it calls, each of which records itself.",
+    "If an operator's slots at CPU, CUDA and AutogradCPU name the same file and the words `math kernel`, the operator has its own backward.", False,
+    "It is a composite: one function for all of them. Its gradient comes from the operators that it calls, because autograd records each of them.",
 )
 
 # %% [markdown]
 # ## Counting, to the last operator
 #
-# In [phase 01](01_tensors.ipynb#cell-id=counting-flops-and-bytes) you *predicted* FLOPs from a config. Now you can count them, from outside, without a line of the model being changed: each product passes by with its shapes. That is how PyTorch's own counter works, and yours, in the lab.
+# In [phase 01](01_tensors.ipynb#cell-id=counting-flops-and-bytes) you *predicted* FLOPs from a configuration. Now you can count them from outside, and no line of the model changes: a mode sees each product with its shapes. PyTorch's own counter works in this way, and so will yours in the lab.
 #
-# **Predict.** Most products are `addmm`, a layer's, and grow with the number of tokens. Those of attention are `bmm`, and compare every position with every other; at 32 tokens they are one part in eighteen. At which length do they overtake the layers, roughly: 100, 500, or 5,000 tokens?
+# **Predict.** Most products are the layers' `addmm`, and their FLOPs grow with the number of tokens. Attention's products are `bmm`, and they compare every position with every other position. At 32 tokens, these are one eighteenth of all FLOPs. At which length do they overtake the layers, roughly: 100, 500, or 5,000 tokens?
 
 # %%
 flops_by_operator(model, tokens)
 
 # %% [markdown]
-# Everything is a straight line except for `bmm`. The length at which it overtakes the rest, the dashed line, is where papers about long contexts begin.
+# Everything is a straight line except for `bmm`. The dashed line is the length at which `bmm` overtakes the rest. Papers about long contexts begin there.
 #
-# The number of *operators*, on the other hand, does not depend on the length. (A batch of one, or one token, saves some: what is contiguous already is not cloned.) On a GPU each of them (but not the views, which move nothing) starts a kernel, and starting one takes some microseconds whether or not there is anything to do. For a model as small as ours the starts are the whole cost. The lab's last exercise makes the account.
+# The number of *operators*, on the other hand, does not depend on the length. (With a batch of one, or with one token, there are fewer, because a tensor that is already contiguous is not cloned.) On a GPU each operator starts a kernel, except for the views, which move nothing. It takes some microseconds to start a kernel, even if the kernel has almost nothing to do. For a model as small as ours, the starts are the whole cost. You count them in the lab's last exercise.
 
 # %%
 for length in (2, 8, 32):
@@ -584,59 +584,59 @@ for length in (2, 8, 32):
 
 # %% tags=["hide-input"]
 number(
-    "A forward calls 129 operators, of which 79 are views. A GPU takes 5 µs to start a kernel, and each kernel here is faster than that. About how many µs does the forward take at least?",
+    "A forward calls 129 operators, and 79 of them are views. A GPU takes 5 µs to start a kernel, and each kernel here is faster than that. About how many µs does the forward take at least?",
     250,
-    why="50 operators start a kernel, at 5 µs each: 250. The arithmetic hardly matters. Fewer, larger kernels are what phase 06 is about.",
+    why="50 operators start a kernel, and 50 times 5 µs are 250 µs. The arithmetic hardly matters. Phase 06 is about fewer, larger kernels.",
     unit="µs",
     tolerance=1,
-    wrong={645: "Views only write down another shape and strides. They start nothing."},
+    wrong={645: "A view only has a different shape and different strides. It starts no kernel."},
 )
 
 # %% [markdown]
 # ## The whole picture
 #
-# One call, from top to bottom, as you can now tell it. `head(x)` calls `F.linear`, which asks the `TorchFunctionMode`s, if there are any, and enters C++. The dispatcher unites the keys of `x`, weight and bias, adds what the thread includes, takes away what it excludes. The highest key with code: autocast's, were it let through; else AutogradCPU, where `linear` is a composite and dissolves. Its `addmm` starts over: AutogradCPU, this time with a kernel, which makes `AddmmBackward0` and redispatches; ADInplaceOrView falls through; the mode, if there is one, hears it; BackendSelect falls through; `CPU: registered at …/RegisterCPU_0.cpp`. That one checks shapes, allocates, and calls MKL.
+# Now you can follow one call from top to bottom. `head(x)` calls `F.linear`, which first calls the `TorchFunctionMode`s, if there are any, and then enters C++. The dispatcher unites the keys of `x`, weight and bias, adds the keys that the thread includes, and takes away the keys that the thread excludes. The highest key with code wins. That is autocast's key, if it is not excluded. Otherwise it is AutogradCPU, where `linear` is a composite and is split. Its `addmm` starts again from the top. This time AutogradCPU has a kernel, which makes `AddmmBackward0` and redispatches. ADInplaceOrView falls through. If there is a mode, it hears the call. BackendSelect falls through. The last slot is `CPU: registered at …/RegisterCPU_0.cpp`. This kernel checks shapes, allocates memory, and calls a BLAS library, here MKL.
 #
 # > PyTorch dispatched `aten::addmm` to the CPU backend, at this key set, from that file.
 #
-# At the start of this lesson that sentence was a riddle. It is a row, a column and a slot.
+# At the start of this lesson, that sentence was a riddle. Now you know that it names a row, a column and a slot.
 #
-# Say it of a call that you have not seen yet. **Predict.** `torch.softmax(hidden, -1)`, in an ordinary context: which key wins, what does its slot hold, and how does the file's name begin? And of the operator inside that does the work?
+# Now say such a sentence about a new call. **Predict.** You call `torch.softmax(hidden, -1)` in an ordinary context. Which key wins, what does its slot contain, and how does the file's name begin? Answer the same questions for the operator inside, which does the work.
 
 # %%
 dispatch_bars(torch.softmax, hidden, -1)
 
 # %% [markdown]
-# `softmax` has no kernel: AutogradCPU wins with the composite, from a `RegisterCompositeImplicitAutograd` file. `_softmax`, which it calls, passes autograd's kernel and then the CPU's, from a `VariableType` and a `RegisterCPU` file. Put a call of your own into that cell.
+# `softmax` has no kernel. AutogradCPU wins with the composite, from a `RegisterCompositeImplicitAutograd` file. The composite calls `_softmax`. This call goes first through autograd's kernel, from a `VariableType` file, and then through the CPU's kernel, from a `RegisterCPU` file. Try a different call in that cell.
 
 # %% [markdown]
 # ## What you can now do
 #
 # [The lab](../release/04_dispatcher/04_dispatcher.ipynb) of this phase asks you to do it:
 #
-# - predict the keys of a call and its winner, for any tensor in any context;
-# - listen to every operator with a mode, and count FLOPs with one, forward and backward;
+# - predict the keys of a call and the key that wins, for any tensor in any context;
+# - listen to every operator with a mode, and count FLOPs with a mode in the forward and the backward;
 # - predict what a linear layer calls, and the name of its `grad_fn`;
-# - write a dispatcher: priority, fallthrough, redispatch, composites, holes;
+# - write a dispatcher with priority, fallthrough, redispatch, composites and holes;
 # - make a tensor that knows its units and refuses nonsense;
 # - read PyTorch's own table, and account for every operator of MiniGPT.
 #
-# And you can answer the question. A table decides, by operator and key. The keys come from all tensors of the call and from the thread. Who gets to hear of a call depends on where they stand, and on whether the operator still exists by the time the call comes past.
+# And you can answer the question. A table decides, by operator and key. The keys come from all tensors of the call and from the thread. A dispatch mode hears a call only at the mode's own key. If a composite was split above that key, the mode hears the parts.
 
 # %% [markdown]
 # ## What this phase leaves out
 #
-# - **Filling a slot properly**: schema, kernels for several devices, a gradient formula, a fake. [Phase 05](05_custom_op.ipynb#cell-id=what-pytorch-asks-of-an-operator).
-# - **What the compiler does with all this**: functionalization, fakes, and guards that hold a key set. [Phase 06](06_compile.ipynb#cell-id=guards-what-a-graph-believes).
-# - **Mixed precision in training**, with its gradient scaler. [Phase 07](07_training.ipynb#cell-id=sixteen-bits).
-# - **The time of a call**, and a profiler read properly. [Phase 09](09_profiling.ipynb#cell-id=total-and-self).
-# - **Subclasses that are cut over devices** (DTensor). [Phase 10](10_distributed.ipynb#cell-id=the-real-ones).
-# - `vmap` and `grad` of `torch.func` are keys, too (FuncTorchBatched, FuncTorchGradWrapper), with a stack of their own levels; that story, the PyTorch developers' wiki tells.
+# - **Filling a slot properly**: [phase 05](05_custom_op.ipynb#cell-id=what-pytorch-asks-of-an-operator) adds a schema, kernels for several devices, a gradient formula and a fake.
+# - **The compiler's use of all this**: [phase 06](06_compile.ipynb#cell-id=guards-what-a-graph-believes) shows functionalization, fakes, and guards that check a key set.
+# - **Mixed precision in training**: [phase 07](07_training.ipynb#cell-id=sixteen-bits) uses it with a gradient scaler.
+# - **The time of a call**: in [phase 09](09_profiling.ipynb#cell-id=total-and-self) you read a profiler properly.
+# - **Subclasses that are split over devices** (DTensor): [phase 10](10_distributed.ipynb#cell-id=the-real-ones) uses them.
+# - **`vmap` and `grad`** of `torch.func` are keys too (FuncTorchBatched, FuncTorchGradWrapper), and they have a stack of levels. The PyTorch developers' wiki explains them.
 
 # %% [markdown]
 # ## Sources
 #
-# - E. Yang, "[PyTorch internals](https://blog.ezyang.com/2019/05/pytorch-internals/)", 2019: a talk, drawn and written down; its second half walks from a call to a kernel. And, by the same, "[Let's talk about the PyTorch dispatcher](https://blog.ezyang.com/2020/09/lets-talk-about-the-pytorch-dispatcher/)", 2020: the order of keys, boxing, and why a table.
+# - E. Yang, "[PyTorch internals](https://blog.ezyang.com/2019/05/pytorch-internals/)", 2019. This is a talk with drawings, and its second half goes from a call to a kernel. The same author's "[Let's talk about the PyTorch dispatcher](https://blog.ezyang.com/2020/09/lets-talk-about-the-pytorch-dispatcher/)", 2020, explains the order of keys, boxing, and the reasons for a table.
 # - PyTorch's documentation: "[Extending PyTorch](https://docs.pytorch.org/docs/stable/notes/extending.html)" (`__torch_function__`, `__torch_dispatch__`, modes), "[Registering a Dispatched Operator in C++](https://docs.pytorch.org/tutorials/advanced/dispatcher.html)", [`torch.library`](https://docs.pytorch.org/docs/stable/library.html), "[Autograd mechanics](https://docs.pytorch.org/docs/stable/notes/autograd.html)" (grad modes: no_grad and inference_mode), "[Automatic Mixed Precision](https://docs.pytorch.org/docs/stable/amp.html)".
-# - In PyTorch's source: [`c10/core/DispatchKey.h`](https://github.com/pytorch/pytorch/blob/v2.13.0/c10/core/DispatchKey.h), where the keys stand in order and each has a comment; [`aten/src/ATen/native/native_functions.yaml`](https://github.com/pytorch/pytorch/blob/v2.13.0/aten/src/ATen/native/native_functions.yaml), a line for each operator; [`aten/src/ATen/native/README.md`](https://github.com/pytorch/pytorch/blob/v2.13.0/aten/src/ATen/native/README.md), which explains that file.
+# - In PyTorch's source: [`c10/core/DispatchKey.h`](https://github.com/pytorch/pytorch/blob/v2.13.0/c10/core/DispatchKey.h), which lists the keys in order with a comment for each; [`aten/src/ATen/native/native_functions.yaml`](https://github.com/pytorch/pytorch/blob/v2.13.0/aten/src/ATen/native/native_functions.yaml), which has an entry for each operator; [`aten/src/ATen/native/README.md`](https://github.com/pytorch/pytorch/blob/v2.13.0/aten/src/ATen/native/README.md), which explains that file.
 # - A. Paszke et al., "[PyTorch: An Imperative Style, High-Performance Deep Learning Library](https://arxiv.org/abs/1912.01703)", NeurIPS 2019.

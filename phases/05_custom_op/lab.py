@@ -8,25 +8,27 @@
 # # Lab 05: An operator of your own
 #
 # Eight exercises and one question, 40 points, about three hours without the *further* exercises 4
-# and 6, which take an hour more. A class may leave those out, or count them as a bonus; where yours
-# says nothing, all points count. The lab follows [lesson 05](../../notebooks/05_custom_op.ipynb).
-# You write a softmax as a Triton kernel, its backward as another, make an operator of PyTorch out
-# of the two, and put it into MiniGPT.
+# and 6, which take an hour more. A class may leave those out, or count them as a bonus. Otherwise
+# all points count. The lab follows [lesson 05](../../notebooks/05_custom_op.ipynb). You write a
+# softmax as a Triton kernel, and its backward as another kernel. Then you make a PyTorch operator
+# out of the two, and put it into MiniGPT.
 #
-# You need no GPU. `launch(kernel, grid, ...)` runs a kernel where its tensors are: on a CPU in
-# Triton's interpreter, one program after another. The interpreter accepts what no GPU could run, so
-# some points ask that your kernel also *compiles* for one, an H100 (`sm_90`), which needs none either.
+# You need no GPU. `launch(kernel, grid, ...)` runs a kernel on the device of its tensors. On a CPU
+# it uses Triton's interpreter, which runs one program after another. The interpreter accepts code
+# that no GPU could run, so for some points your kernel must also *compile* for a GPU, an H100
+# (`sm_90`). That needs no GPU either.
 #
-# Kernels and operators are tried by a *driver*, a function of `utils/drivers/custom_op.py`. Each
-# graded cell begins with `check(...)`, which gives the verdict that grading would: it uses the same
-# drivers with sizes, strides and dtypes that you have not seen, new ones each time. A driver hands
-# over tensors that are cut from a larger storage full of NaN: whoever reads beside a row will notice,
-# and whoever writes there, too. Some things can only be seen where your code runs, such as whether a
-# kernel compiles: there “your own process says” it, and the grader takes its word.
+# A *driver*, a function of `utils/drivers/custom_op.py`, tries your kernels and operators. Each
+# graded cell begins with `check(...)`, which gives the same verdict as grading. It uses the same
+# drivers with sizes, strides and dtypes that you have not seen, and with new ones each time. A
+# driver passes tensors that are cut from a larger storage full of NaN, so it notices reading or
+# writing beside a row. Some facts are known only to the process that runs your code, such as
+# whether a kernel compiles. In such a case “your own process says” it, and the grader believes
+# that.
 #
-# Parts of an exercise earn their points separately, and no exercise needs the answer to another:
-# where one is built from kernels, the driver brings right ones. Stuck? Each holds two hints, folded
-# away. Run the next cell, then start.
+# Parts of an exercise earn their points separately, and no exercise needs the answer to another
+# exercise. If an exercise needs kernels, the driver brings right ones. Are you stuck? Each exercise
+# has two hints, folded away. Run the next cell, then start.
 
 # %% given="setup"
 import math
@@ -44,31 +46,31 @@ from utils.notebook.expect import expect_close, expect_equal
 # %% [markdown]
 # ## 1 · Into tiles
 #
-# *Easy, 15 minutes, 3 points: one for wide rows, one for narrow ones, one for the ends.*
+# *Easy, 15 minutes, 3 points: one for wide rows, one for narrow rows, one for the ends.*
 # From the lesson: [One program, one row](../../notebooks/05_custom_op.ipynb#cell-id=one-program-one-row).
 #
-# A block of Triton's has a power of two of lanes, and matrices rarely have as many columns. In the
-# lesson each program took one row. Where rows are narrow it may take several, one below the other,
-# each as wide as a block: a *tile*. Plan how a matrix of `rows` rows and `columns` columns, with
-# numbers of `itemsize` bytes, is cut into tiles.
-# `plan_rows(rows, columns, itemsize)` returns a tuple of four numbers:
+# The number of lanes in a Triton block is a power of two, and matrices rarely have as many columns.
+# In the lesson each program took one row. If rows are narrow, a program may take a *tile*: several
+# rows, one below the other, each as wide as a block. Plan how a matrix of `rows` rows and `columns`
+# columns, with numbers of `itemsize` bytes, is cut into tiles. `plan_rows(rows, columns, itemsize)`
+# returns a tuple of four numbers:
 #
-# - how many programs there must be, so that each row is in one;
+# - how many programs there must be, so that each row is in one program;
 # - how many rows a program takes: as many as fit into a tile of 4096 bytes, masked lanes included,
-#   and one where not even one fits;
+#   but at least one;
 # - the block: how many lanes a row gets, the smallest power of two that is not less than `columns`;
-# - how many lanes of all programs together are masked, because they lie beside the row or in a row
+# - how many lanes of all programs together are masked, because they are beside the row or in a row
 #   that does not exist.
 #
-# There may be no rows at all; there is at least one column.
+# There may be no rows at all, but there is at least one column.
 #
 # <details><summary>How do I find the power of two?</summary>
 #
-# `triton.next_power_of_2(n)`; or double a number until it is large enough.
+# Use `triton.next_power_of_2(n)`, or double a number until it is large enough.
 # </details>
 # <details><summary>How many lanes are masked?</summary>
 #
-# Count all lanes of all programs, then take off those that do hold a number.
+# Count all lanes of all programs, then subtract the lanes that have a number.
 # </details>
 
 # %% solution="plan_rows"
@@ -104,31 +106,33 @@ verify("plan_rows", plan_rows)
 # From the lesson: [Masks, and what lies beside the row](../../notebooks/05_custom_op.ipynb#cell-id=masks-and-what-lies-beside-the-row).
 #
 # Write a Triton kernel, and `triton_softmax(x, y)`, which launches it. `x` and `y` are matrices of
-# the same shape and dtype, and of any strides, not necessarily the same. It writes the softmax of
-# each row of `x` into `y`, and nothing anywhere else. What it returns does not matter.
+# the same shape and dtype, and of any strides, which may be different. The function writes the
+# softmax of each row of `x` into `y`, and nothing anywhere else. Its return value does not matter.
 #
 # - There is at least one column, and there may be no rows. Numbers may be large, of either sign.
-# - A number of `x` may be -inf: it counts nothing. A row of nothing but -inf is NaN, as in torch.
-# - float16 and bfloat16 are widened to float32 before anything is computed with them, and rounded
-#   once, in the end. float64 is computed in float64.
-# - The work is done in the kernel, on `x` and `y` as they are: no operator of torch on either, no
-#   copy, and no softmax that is there already, here or in Triton. To see that, the grader reads your
-#   code; a name that is put together only when the code runs, as in `getattr(tl, name)`, is refused.
-# - `launch` launches what `@triton.jit` returned; `kernel[grid](...)` would look for a GPU. The point
-#   for a kernel that a GPU can run is earned when what was launched compiles for `sm_90`; that it
-#   does, your own process says.
+# - A number of `x` may be -inf: its softmax is 0. A row of nothing but -inf must give NaN, as in
+#   torch.
+# - float16 and bfloat16 must be widened to float32 before any computation, and rounded once, at the
+#   end. float64 must be computed in float64.
+# - The kernel must do the work, on `x` and `y` as they are: use no operator of torch on `x` or `y`,
+#   no copy, and no existing softmax, neither the course's nor Triton's. The grader reads your code
+#   to see that, so a name that is put together only at run time, as in `getattr(tl, name)`, is
+#   refused.
+# - Launch with `launch`, which takes the result of `@triton.jit`. `kernel[grid](...)` would look
+#   for a GPU. The point for a kernel that a GPU can run needs a launched kernel that compiles for
+#   `sm_90`, and your own process says whether it does.
 #
 # <details><summary>What does a program do?</summary>
 #
-# It loads its row, with a mask, and what the mask hides must neither win a maximum nor add to a sum:
-# `other=` says what stands there. Then maximum, `tl.exp`, sum, quotient, and a store with the same
-# mask. Which row is `tl.program_id(0)`.
+# It loads its row, with a mask. A hidden lane must not win a maximum and must not add to a sum, so
+# `other=` gives it a value. Then come the maximum, `tl.exp`, the sum, the quotient, and a store
+# with the same mask. The row's number is `tl.program_id(0)`.
 # </details>
 # <details><summary>How do strides and dtypes get in?</summary>
 #
-# As arguments: `x.stride()` is a pair of numbers, and element (row, column) lies at
-# `x_ptr + row * first + column * second`. A dtype such as `tl.float32` is passed as a
-# `tl.constexpr`, and `.to(...)` converts. `y_ptr.dtype.element_ty` is what `y` holds.
+# They are arguments. `x.stride()` is a pair of numbers, and element (row, column) is at `x_ptr +
+# row * first + column * second`. A dtype such as `tl.float32` is passed as a `tl.constexpr`, and
+# `.to(...)` converts. `y_ptr.dtype.element_ty` is the dtype of `y`.
 # </details>
 
 # %% solution="triton_softmax"
@@ -224,32 +228,33 @@ verify("triton_softmax", triton_softmax)
 # %% [markdown]
 # ## 3 · Its backward
 #
-# *Medium, 30 minutes, 5 points: two for any width, one each for strides, for other dtypes, and for a
-# kernel that a GPU can run.*
+# *Medium, 30 minutes, 5 points: two for any width, one each for strides, for other dtypes, and for
+# a kernel that a GPU can run.*
 # From the lesson: [The backward is a kernel, too](../../notebooks/05_custom_op.ipynb#cell-id=the-backward-is-a-kernel-too).
 #
-# Of a softmax, `y`, and the gradient of what came after it, `g`, the gradient of the input is, row by
-# row,
+# Let `y` be the result of a softmax, and `g` the gradient with respect to `y`. This is the gradient
+# of the input, row by row:
 #
 # ```
 # dx = y * (g - sum(g * y))
 # ```
 #
 # Write a second kernel, and `softmax_backward(g, y, dx)`, which launches it and writes the gradient
-# into `dx`. All three are matrices of one shape and dtype, each with strides of its own: a `g` that
-# comes from `y.sum().backward()` is one number, expanded to the whole matrix, with strides of 0.
-# For the rest what was said of the softmax holds here: at least one column, maybe no rows; widened
-# before it is computed with, rounded once in the end; nothing written beside `dx`; nothing done by
-# torch; and that it compiles, your own process says.
+# into `dx`. All three are matrices of the same shape and dtype, each with its own strides: a `g`
+# that comes from `y.sum().backward()` is one number, expanded to the whole matrix, with strides of
+# 0. Otherwise the rules for the softmax apply here too. There is at least one column, and there are
+# maybe no rows. Numbers are widened before any computation, and rounded once at the end. Nothing is
+# written beside `dx`, and torch does none of the work. Your own process says whether the kernel
+# compiles.
 #
 # <details><summary>What stands beside the row?</summary>
 #
-# Here it must add nothing to a sum of products. Which number does that?
+# Here a hidden lane must add nothing to a sum of products. Which number does that?
 # </details>
 # <details><summary>Where do I get the columns from?</summary>
 #
-# Not from `g.stride()`. The sum needs a whole row of `g` and of `y`, so one program takes one row of
-# both, each found by its own two strides.
+# Don't take them from `g.stride()`. The sum needs a whole row of `g` and of `y`, so one program
+# takes one row of each matrix. It finds that row by the matrix's own two strides.
 # </details>
 
 # %% solution="softmax_backward"
@@ -344,8 +349,8 @@ verify("softmax_backward", softmax_backward)
 # reductions.*
 # From the lesson: [The same kernel as PTX](../../notebooks/05_custom_op.ipynb#cell-id=the-same-kernel-as-ptx).
 #
-# What the compiler writes for your kernel is text, so a program can read it. A line of PTX is an
-# instruction, with a guard before it, such as `@%p1`, where it is masked:
+# The compiler's output for your kernel is text, so a program can read it. A line of PTX is an
+# instruction, with a guard before it, such as `@%p1`, if it is masked:
 #
 # ```
 # @%p1 ld.global.v4.b32 { %r1, %r2, %r3, %r4 }, [ %rd1 + 0 ];
@@ -355,30 +360,32 @@ verify("softmax_backward", softmax_backward)
 # bar.sync 0;
 # ```
 #
-# Its name is made of parts, with dots between them. `ld` and `st` load and store; `global` is the
-# GPU's memory, and `shared` and `param` are not. Then there may be words on caches, then `v2` or
-# `v4` where one thread moves two or four numbers at once, and in the end what one number is: `b32`
-# has 32 bits, and so have `f32`, `u32` and `s32`. `shfl` hands a number from thread to thread within
-# a warp, and `bar.sync` is a barrier at which all warps of a program wait for one another: with both
-# a sum over a row is made. Write three functions of the text of one kernel:
+# An instruction's name is made of parts, with dots between them. `ld` and `st` load and store.
+# `global` is the GPU's memory, and `shared` and `param` are not. Then there may be words about
+# caches. If one thread moves two or four numbers at once, `v2` or `v4` comes next. The last part is
+# the type of one number: `b32`, `f32`, `u32` and `s32` all have 32 bits. `shfl` passes a number
+# from thread to thread within a warp, and all warps of a program wait for one another at the
+# barrier `bar.sync`: a sum over a row needs both. Write three functions that take the text of one
+# kernel:
 #
-# - `accesses(ptx)`: how many instructions load from global memory, and how many store into it, a
+# - `accesses(ptx)`: how many instructions load from global memory, and how many store into it, as a
 #   tuple of two numbers;
-# - `widths(ptx, kind)`: the bytes that one thread moves with each of these instructions, a list in
-#   the order of the text, where `kind` is `"ld"` or `"st"`: 16 for the first line above;
-# - `reductions(ptx)`: how many instructions are a `shfl`, and how many a `bar.sync`, a tuple.
+# - `widths(ptx, kind)`: the bytes that one thread moves with each load (if `kind` is `"ld"`) or
+#   with each store (if `kind` is `"st"`), as a list in the order of the text: 16 for the first line
+#   above;
+# - `reductions(ptx)`: how many instructions are a `shfl`, and how many a `bar.sync`, as a tuple.
 #
-# Lines that are no instructions are in the text as well: labels, declarations, and comments.
+# Not every line is an instruction: the text also has labels, declarations, and comments.
 #
 # <details><summary>How do I find an instruction's name?</summary>
 #
-# Split the line at spaces and tabs. The name is the first word; or the second, where the first begins
-# with `@`.
+# Split the line at spaces and tabs. The name is the first word. If the first word begins with `@`,
+# the name is the second word.
 # </details>
 # <details><summary>How do I get the bytes?</summary>
 #
-# Split the name at its dots. The last part holds the bits of one number, behind its letter, and
-# another part may say of how many numbers.
+# Split the name at its dots. The last part is a letter and then the bits of one number, and another
+# part may say how many numbers there are.
 # </details>
 
 # %% solution="read_ptx"
@@ -455,47 +462,49 @@ verify("read_ptx", accesses=accesses, widths=widths, reductions=reductions)
 # %% [markdown]
 # ## 5 · An operator of your own
 #
-# *Hard, 35 minutes, 5 points: one each for what it computes, for its gradient, for its fake, for its
-# schema and opcheck, and for one graph under torch.compile.*
+# *Hard, 35 minutes, 5 points: one each for what it computes, for its gradient, for its fake, for
+# its schema and opcheck, and for one graph under torch.compile.*
 # From the lesson: [What PyTorch asks of an operator](../../notebooks/05_custom_op.ipynb#cell-id=what-pytorch-asks-of-an-operator).
 #
-# A kernel is no operator yet. PyTorch doesn't know what it needs, what comes out, how a gradient gets
-# back through it, nor that it may be left alone by a compiler. Write `make_softmax(name, forward,
-# backward)`, which tells it. `name` is such as `"lab05::softmax_7"`, and a right pair of functions is
-# handed over, which launch kernels; another call brings another name and another pair:
+# A kernel is not an operator yet. PyTorch doesn't know its inputs, its outputs and its gradient,
+# and a compiler doesn't know that it need not look inside. Write `make_softmax(name, forward,
+# backward)`, which registers all this. `name` is a string such as `"lab05::softmax_7"`. `forward`
+# and `backward` are a correct pair of functions that launch kernels. Another call gets another name
+# and another pair:
 #
 # - `forward(x)` takes a tensor of one dimension or more, of any strides, and returns the result, a new
 #   contiguous tensor;
 # - `backward(g, y)` takes the gradient of the result and the result, and returns the gradient of `x`,
 #   a new contiguous tensor.
 #
-# They may be those of a softmax with a bias that you don't know, `softmax(x + b)`, and `backward` may
-# multiply its result by a factor; so call them, and nothing in their place.
-# Register two operators with `torch.library`: one called `name`, which takes a tensor and returns
-# one, and one called `name` with `_backward` behind, which takes two, `g` and `y`. Both write into
-# none of their arguments. Each gets a fake: a function that says the shape, strides, dtype and device
-# of the result and computes nothing, since there may be nothing to compute with. And the first gets
-# the formula of its gradient. What your function returns does not matter: torch is asked for the
-# operator by its name.
+# They may compute a softmax with a bias that you don't know, `softmax(x + b)`, and `backward` may
+# multiply its result by a factor, so you must call them, and nothing in their place. Register two
+# operators with `torch.library`: `name` takes a tensor and returns a tensor, and `name` followed by
+# `_backward` takes two tensors, `g` and `y`, and returns a tensor. Neither operator writes into its
+# arguments. Each must have a fake: a function that returns a tensor with the shape, strides, dtype
+# and device of the result, and computes nothing, because a fake tensor has no numbers. And the
+# first operator must have the formula of its gradient. The return value of your function does not
+# matter, because the check looks the operators up by name.
 #
-# Two of opcheck's tests, `test_schema` and `test_autograd_registration`, belong to the point for the
-# schema; what the other two look for, a fake that lies and a kernel that is launched while a step is
-# traced, costs the point for the fake or for one graph. Whether opcheck passes, and into how many
-# graphs `torch.compile` cuts a function that calls your operator, your own process is asked; the
-# numbers that come out count just as much.
+# Two of opcheck's tests, `test_schema` and `test_autograd_registration`, belong to the point for
+# the schema. The other two tests look for a fake that lies and for a kernel that is launched while
+# a step is traced. Such a fault costs the point for the fake or the point for one graph. Your own
+# process says whether opcheck passes, and into how many graphs `torch.compile` cuts a function that
+# calls your operator. The computed numbers count just as much.
 #
 # <details><summary>Where do I start?</summary>
 #
-# With `torch.library.custom_op`: as a decorator it takes the schema from the function's annotations,
-# and gives an object with `register_fake` and `register_autograd`. `register_autograd` takes the
-# formula, and as `setup_context=` a function that saves what the formula needs. torch calls this one
-# with names, so its parameters must be called `ctx`, `inputs` and `output`.
+# Start with `torch.library.custom_op`. As a decorator it reads the schema from the function's
+# annotations, and returns an object with `register_fake` and `register_autograd`.
+# `register_autograd` takes the formula, and as `setup_context=` a function that saves what the
+# formula needs. torch calls this function with arguments by name, so its parameters must be called
+# `ctx`, `inputs` and `output`.
 # </details>
 # <details><summary>It works, and the fake or one graph is refused</summary>
 #
-# A compiler follows a step on fake tensors, there and back. So nothing of what it follows may launch
-# a kernel: neither a fake nor autograd's formula. And a fake must not promise the input's strides
-# where the kernel's result is contiguous.
+# A compiler follows a step on fake tensors, forward and backward. So a fake must not launch a
+# kernel, and autograd's formula must not launch one either. And if the kernel's result is
+# contiguous, the fake must not promise the input's strides.
 # </details>
 
 # %% solution="make_softmax"
@@ -568,30 +577,30 @@ verify("make_softmax", make_softmax)
 # %% [markdown]
 # ## 6 · Differentiable twice
 #
-# *Further, hard, 30 minutes, 4 points: one for the gradient, one for its gradient of g, two for
-# that of x.*
+# *Further, hard, 30 minutes, 4 points: one for the gradient, one for its gradient with respect to
+# g, two for its gradient with respect to x.*
 # From the lesson: [Proofs, and what each does not see](../../notebooks/05_custom_op.ipynb#cell-id=proofs-and-what-each-does-not-see).
 #
-# Who asks for a gradient with `create_graph=True` wants to differentiate it again: a penalty on
-# gradients, a curvature, `gradgradcheck`. Then the backward is itself something to go back through,
-# and autograd must know how. Write `make_twice(name, forward, backward)`: the same as
-# `make_softmax`, and with a gradient for the operator of the
-# backward as well. Its output is `dx = y * (g - sum(g * y))`, row by row, and when the gradient `v`
-# of `dx` arrives, it must say what becomes of it for `g` and for `y`. On from there autograd finds
-# the way to `x` by itself, by the formula that it has for the first operator.
+# A gradient that is computed with `create_graph=True` can be differentiated again, as for a penalty
+# on gradients, a curvature, or `gradgradcheck`. Then the backward itself has to be differentiated,
+# and autograd must know how. Write `make_twice(name, forward, backward)`, which does the same as
+# `make_softmax`, and also registers a gradient for the operator of the backward. The output of that
+# operator is `dx = y * (g - sum(g * y))`, row by row. Given `v`, the gradient with respect to `dx`,
+# its formula must return the gradients with respect to `g` and `y`. From `y`, autograd finds the
+# way to `x` by itself, with the formula of the first operator.
 #
-# Fakes are not asked for here. The last line of this exercise's check lets `gradgradcheck` prove
+# Fakes are not required here. In the graded cell, the call after `check` lets `gradgradcheck` prove
 # your formula.
 #
 # <details><summary>The gradient of g</summary>
 #
-# `dx` is linear in `g`, and the matrix in between is symmetric. So what becomes of `v` on the way
-# back to `g` is what became of `g` on the way to `dx`.
+# `dx` is linear in `g`, and the matrix in between is symmetric. So `v` becomes the gradient of `g`
+# in the same way in which `g` becomes `dx`.
 # </details>
 # <details><summary>The gradient of y</summary>
 #
-# `y` stands in two places, outside of the sum and in it, and each gives a term. On paper, for one
-# row: write down the sum of all `v * dx`, and differentiate it by one `y`.
+# `y` is in two places, outside the sum and inside it, and each place gives a term. On paper, write
+# down the sum of all `v * dx` of one row, and differentiate it by one `y`.
 # </details>
 
 # %% solution="make_twice"
@@ -650,29 +659,32 @@ verify("make_twice", make_twice)
 # %% [markdown]
 # ## 7 · The time that memory allows
 #
-# *Easy, 15 minutes, 3 points: one for the forward's bytes, one for the backward's, one for the time.*
+# *Easy, 15 minutes, 3 points: one for the forward's bytes, one for the backward's bytes, one for
+# the time.*
 # From the lesson: [How fast can it be](../../notebooks/05_custom_op.ipynb#cell-id=how-fast-can-it-be).
 #
 # No kernel is faster than its memory. Write two functions:
 #
-# - `bytes_moved(rows, columns, dtype, passes, backward)`: how many bytes go between the chip and its
-#   memory. A forward reads a matrix `x`, a backward reads two, `g` and `y`; each is read once in
-#   every pass. Either writes one matrix, once. All hold numbers of `dtype`, and what is masked off
-#   moves nothing;
+# - `bytes_moved(rows, columns, dtype, passes, backward)`: how many bytes go between the chip and
+#   its memory. A forward reads one matrix, `x`, and a backward reads two, `g` and `y`. Each is read
+#   once in every pass. Both write one matrix, once. All numbers have the type `dtype`, and masked
+#   lanes move nothing;
 # - `least_seconds(moved, elements, backward, bandwidth, flops)`: how long it takes at least to move
-#   so many bytes at `bandwidth` bytes a second, while so many elements of a matrix are computed
-#   with at `flops` operations a second. A forward takes five operations an element, a backward
-#   four. Moving and computing overlap, so the longer of the two decides. It returns a tuple: the
-#   seconds, and which it was, `"memory"` or `"compute"`; where both take equally long, `"memory"`.
+#   `moved` bytes at `bandwidth` bytes a second, while `elements` numbers are computed at `flops`
+#   operations a second. A forward takes five operations an element, and a backward takes four.
+#   Moving and computing overlap, so the longer of the two times decides. It returns a tuple of the
+#   seconds and of the word for the longer time, `"memory"` or `"compute"`. If both take equally
+#   long, the word is `"memory"`.
 #
 # <details><summary>How many bytes has a number?</summary>
 #
-# `dtype.itemsize` of a `torch.dtype`.
+# It has `dtype.itemsize` bytes.
 # </details>
 # <details><summary>How many passes are there?</summary>
 #
-# One where a row fits on the chip, which is what a fused kernel is for. Three where maximum, sum and
-# quotient each read the row anew: three times read, and still written once.
+# If a row fits on the chip, as in a fused kernel, there is one pass. If maximum, sum and quotient
+# each read the row again, there are three. Then the row is read three times, and still written
+# once.
 # </details>
 
 # %% solution="roofline"
@@ -719,35 +731,35 @@ verify("roofline", bytes_moved=bytes_moved, least_seconds=least_seconds)
 # %% [markdown]
 # ## 8 · Into MiniGPT
 #
-# *Hard, 30 minutes, 6 points: one each for the head, the attention, the gradients (which need both of
-# them), for leaving everything else alone, for one graph, and for the same logits on a GPU.*
+# *Hard, 30 minutes, 6 points: one each for the head, the attention, the gradients (which need both
+# of them), for leaving everything else alone, for one graph, and for the same logits on a GPU.*
 # From the lesson: [What PyTorch asks of an operator](../../notebooks/05_custom_op.ipynb#cell-id=what-pytorch-asks-of-an-operator).
 #
 # MiniGPT calls a softmax in two places. Its head turns logits into probabilities with
-# `model.softmax`, an attribute that anybody may set, which is one line. And the attention of each
-# block, `model.blocks[i].attention`, has a module called `pattern`, an `AttentionPattern`, which
-# turns a query and a key into the weights of the past, with a softmax of torch's inside. Read it in
-# `utils/minigpt/model.py`, then write `swap_softmax(model, softmax)`. It changes the model that it
-# is given, so that its head and all its blocks use `softmax`, a function of one tensor that works on
-# the last dimension. It brings no mask along.
+# `model.softmax`, an attribute that you can set in one line. And the attention of each block,
+# `model.blocks[i].attention`, has a module `pattern`. This `AttentionPattern` turns queries and
+# keys into attention weights, with torch's softmax inside. Read it in `utils/minigpt/model.py`,
+# then write `swap_softmax(model, softmax)`. It must change the given model so that its head and all
+# its blocks use `softmax`, a function of one tensor that works on the last dimension. `softmax`
+# does no masking.
 #
-# Nothing else changes: not the parameters, which are the same objects as before, not their names in
+# Nothing else may change: not the parameters, which must stay the same objects, not their names in
 # the state dict, and no other model, made before or later.
 #
-# The check hands over a softmax that is sharper than torch's, so that numbers show where it is used,
-# and for `torch.compile` and the GPU the course's own Triton operator. Into how many graphs it is cut,
-# your own process says. A GPU is asked where there is one; where there is none, and none was
-# recorded, that point is withheld from everybody: 5 of 6 is all there is.
+# The check passes a softmax that is sharper than torch's softmax, so the numbers show where it is
+# used. For `torch.compile` and for the GPU, it passes the course's own Triton operator. Your own
+# process says into how many graphs the model is cut. The last point needs a GPU, or the record of a
+# GPU. If there is no GPU and no record, nobody can earn it, and 5 of 6 points is the most.
 #
 # <details><summary>How do I change one module and no other?</summary>
 #
-# Put another module in its place, `block.attention.pattern = ...`; or give this one object a
-# `forward` of its own. What you write into the class holds for every model.
+# Put another module in its place, `block.attention.pattern = ...`, or give this one object its own
+# `forward`. A change of the class affects every model.
 # </details>
 # <details><summary>What does AttentionPattern do, besides?</summary>
 #
-# Three things come before its softmax: a product, a scale and a mask. A row of your softmax has -inf
-# where the future is.
+# Three things come before its softmax: a product, a scale and a mask. Your softmax gets rows with
+# -inf in the places of the future.
 # </details>
 
 # %% solution="swap_softmax"
@@ -807,25 +819,29 @@ verify("swap_softmax", swap_softmax)
 # ```
 #
 # and 600 columns with `ld.global.b32`, one number at a time, although 600 is a multiple of four.
-# Explain it to somebody who has written the kernel, in five to eight sentences: what such a load asks
-# of an address, and what the compiler knows about the address of a row when the width and the strides
-# are numbers that come at run time; why 600 misses what it looks for; one way to give the 600 columns
-# wide loads all the same; and whether you expect the kernel to be four times as fast then, and why.
+# Explain this in five to eight sentences to somebody who has written the kernel. Say what a wide
+# load requires of an address, and what the compiler knows about the address of a row if the width
+# and the strides arrive only at run time. Say why 600 does not fulfil the condition, and give one
+# way in which the 600 columns get wide loads all the same. And say whether you expect the kernel to
+# be four times as fast then, and why.
 #
 # === BEGIN MARK SCHEME ===
 #
 # One point each:
 #
-# - **What is known.** A load of 16 bytes needs an address that is a multiple of 16 bytes. A row begins at
-#   base + row × stride; the compiler doesn't see the stride, only whether Triton found 16 to divide
-#   the argument when it launched (or that it is 1). So 4096 is known to keep each row aligned.
-# - **600, and what to do.** 600 = 16 × 37 + 8, so nothing is known of the stride (nor of the mask's end), and the
-#   compiler must assume the worst: one number at a time. Any one of: width and strides as
-#   `tl.constexpr`; the stride passed as a number of groups of 8, multiplied in the kernel; a row
-#   stride padded to 608 or 640 together with a width that is known; `tl.multiple_of`.
-# - **How much faster.** Not four times: the bytes are the same, and memory is what decides. Fewer
-#   instructions for the same bytes; neighbouring threads' single loads already fall together into
-#   whole memory transactions. It helps as far as instructions, or requests under way, were the limit.
+# - **What is known.** A load of 16 bytes needs an address that is a multiple of 16 bytes. A row
+#   begins at base + row × stride. The compiler doesn't see the stride. It only knows whether 16
+#   divides it (or whether it is 1), because Triton checks this at the launch. So the compiler knows
+#   that a stride of 4096 keeps each row aligned.
+# - **600, and what to do.** 600 = 16 × 37 + 8, so the compiler knows nothing about the stride or
+#   about the mask's end. It must assume the worst, and loads one number at a time. Any one of these
+#   is right: width and strides as `tl.constexpr`; the stride passed as a number of groups of 8,
+#   multiplied in the kernel; a row stride padded to 608 or 640 together with a width that is known;
+#   `tl.multiple_of`.
+# - **How much faster.** The kernel is not four times as fast, because the bytes are the same, and
+#   memory decides the time. There are fewer instructions for the same bytes, but the single loads
+#   of neighbouring threads already form whole memory transactions. Wide loads help only if the
+#   number of instructions, or of requests under way, was a limit.
 #
 # === END MARK SCHEME ===
 

@@ -7,11 +7,11 @@
 # %% [markdown]
 # # An operator of your own
 #
-# A kernel is a loop that runs on a device. An operator is a kernel that PyTorch knows: autograd goes back through it, the compiler plans around it, a fake tensor passes through it without a number being computed. The loop is the smaller half of the work.
+# A kernel is a loop that runs on a device. An operator is a kernel that PyTorch knows: autograd goes back through it, the compiler plans around it, and a fake tensor passes through it without any computation. The loop is the smaller half of the work.
 #
-# It takes about two and a half hours. You need [phase 00](00_hello.ipynb#cell-id=a-kernel-one-program-at-a-time)'s first kernel, [phase 02](02_autograd.ipynb#cell-id=a-layer-only-has-to-know-one-product)'s vector-Jacobian products and [phase 04](04_dispatcher.ipynb#cell-id=reading-the-table)'s table. Where a paragraph begins with **Predict**, settle on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
+# It takes about two and a half hours. You need [phase 00](00_hello.ipynb#cell-id=a-kernel-one-program-at-a-time)'s first kernel, [phase 02](02_autograd.ipynb#cell-id=a-layer-only-has-to-know-one-product)'s vector-Jacobian products and [phase 04](04_dispatcher.ipynb#cell-id=reading-the-table)'s table. If a paragraph begins with **Predict**, decide on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
 #
-# No GPU is needed. Kernels run in Triton's interpreter, on a CPU, and are compiled for a GPU that isn't there. How long they take on one that is, an H100, was recorded; towards the end you read that record. (Triton has no build for macOS. There you can read this page with its outputs, and run it in a Linux container.)
+# No GPU is needed. Kernels run in Triton's interpreter, on a CPU, and are compiled for a GPU that isn't there. Their times on a real GPU, an H100, were recorded, and towards the end you read that record. (Triton has no build for macOS. On a Mac you can read this page with its outputs, and run it in a Linux container.)
 
 # %%
 import warnings
@@ -39,7 +39,7 @@ from utils.views import course_path, dispatch_table, kernel_ptx, kernel_steps, r
 course_path(PHASES, here=5)
 
 # %% [markdown]
-# In [phase 04](04_dispatcher.ipynb#cell-id=reading-the-table) you read the table: operators down, keys across, and code in the slots. Now you add a row.
+# In [phase 04](04_dispatcher.ipynb#cell-id=reading-the-table) you read the table, with a row for each operator, a column for each key, and code in the slots. Now you add a row.
 
 # %% [markdown]
 # ## Resumen en español
@@ -52,7 +52,7 @@ course_path(PHASES, here=5)
 # %% [markdown]
 # ## The question
 #
-# A colleague has written softmax in Triton. There is one kernel for the forward and one for the backward; `run.forward` and `run.backward` launch them, and how they work doesn't matter yet. She wraps the pair in an `autograd.Function`, as you did in [phase 02](02_autograd.ipynb#cell-id=a-function-of-your-own), and compares.
+# A colleague has written softmax in Triton. There is one kernel for the forward and one for the backward. The functions `run.forward` and `run.backward` launch them, and it doesn't matter yet how they work. She wraps the pair in an `autograd.Function`, as you did in [phase 02](02_autograd.ipynb#cell-id=a-function-of-your-own), and compares the result with PyTorch's softmax.
 
 # %%
 class Softmax(torch.autograd.Function):
@@ -77,7 +77,7 @@ double = torch.randn(2, 5, dtype=torch.float64, requires_grad=True)
 print("gradcheck:", gradcheck(Softmax.apply, double))
 
 # %% [markdown]
-# Right in every digit that float32 has, and `gradcheck`, which compares the backward with finite differences, is content. She makes it MiniGPT's softmax, which takes one line, and the model's probabilities are what they were.
+# The result is right in every digit that float32 has. `gradcheck`, which compares the backward with finite differences, is content too. She puts her function into MiniGPT in one line, and the model's probabilities stay the same.
 
 # %%
 before = model.probabilities(tokens)
@@ -85,7 +85,7 @@ model.softmax = Softmax.apply
 print("same probabilities:", torch.allclose(model.probabilities(tokens), before, atol=1e-6))
 
 # %% [markdown]
-# Then the model is compiled. (`fullgraph=True` asks for one graph without gaps. `aot_eager` is the compiler without its last stage, the one that writes code: it traces, takes apart and runs, and that is enough here.)
+# Then the model is compiled. (`fullgraph=True` asks for one graph without gaps. `aot_eager` is the compiler without its last stage, which writes code. It traces the program, splits composites and runs the result, and that is enough here.)
 #
 # **Predict.** The values are right and the gradient is proved. What could the compiler object to?
 
@@ -106,9 +106,9 @@ attempt(
 )
 
 # %% [markdown]
-# Neither the class nor the model has a word of that. The compiler follows Python line by line, into our function, into the launcher, into the interpreter that plays GPU here, and somewhere there it asks a tensor without data for its address. (On a GPU it would stumble elsewhere, or recognise the launch and get by. The mistake is the same: it looks *into* a thing that it should take as a whole.)
+# Neither the class nor the model calls `data_ptr`. The compiler follows Python line by line: into our function, into the launcher, and into the interpreter that plays GPU here. Somewhere there, the program asks a tensor without data for its address. (On a GPU the compiler would fail elsewhere, or recognise the launch and succeed. The mistake is the same: the compiler looks *into* a thing that it should treat as a whole.)
 #
-# Why does it not take `torch.softmax` apart in this way? Listen with a mode of [phase 04](04_dispatcher.ipynb#cell-id=listening-in) to what the dispatcher hears of either.
+# Why does it not look into `torch.softmax` in this way? A mode, as in [phase 04](04_dispatcher.ipynb#cell-id=listening-in), tells us what the dispatcher hears of each of the two functions.
 
 # %%
 class Heard(TorchDispatchMode):
@@ -121,7 +121,7 @@ class Heard(TorchDispatchMode):
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         out = func(*args, **(kwargs or {}))
         self.names.append(func.overloadpacket.__name__)
-        if not func.is_view:  # a view moves nothing, and what is expanded is read once
+        if not func.is_view:  # a view moves nothing, and an expanded tensor is read once
             tensors = [t for t in (*args, out) if isinstance(t, torch.Tensor)]
             self.bytes += sum(t.untyped_storage().nbytes() for t in tensors)
         return out
@@ -133,16 +133,16 @@ for function in (torch.softmax, lambda x, dim: Softmax.apply(x)):
     print(dict(Counter(heard.names)))
 
 # %% [markdown]
-# For `torch.softmax` there is one name. For ours there is no softmax at all, only the bustle of the launcher, which makes room and copies. To autograd the function is a node, since it was told so. To the dispatcher, and to everyone who stands behind it, there is nothing.
+# For `torch.softmax` there is one name. For our function there is no softmax at all. We hear only the launcher, which allocates and copies. Autograd knows our function as a node, because the class says so. The dispatcher does not know it, and everything that relies on the dispatcher does not know it either.
 #
-# > **What must I tell PyTorch about a kernel, so that autograd, the compiler, fake tensors and every device treat it like one of PyTorch's own?**
+# > **What must I tell PyTorch about a kernel, so that autograd, the compiler, fake tensors and every device treat it like PyTorch's own kernels?**
 #
-# We answer it on another kernel of the same family, *RMS norm*: each row is divided by its root mean square, $y_i = x_i / \sqrt{\frac1n\sum_j x_j^2 + \varepsilon}$. Many language models use it where MiniGPT has LayerNorm. Like softmax it needs a number made of the whole row before it can write the first element, and all its troubles are softmax's troubles. The softmax is yours to write, in the lab.
+# We answer this with another kernel of the same family, *RMS norm*. It divides each row by its root mean square, $y_i = x_i / \sqrt{\frac1n\sum_j x_j^2 + \varepsilon}$. Many language models use it instead of MiniGPT's LayerNorm. Like softmax, it needs one number from the whole row before it can write the first element, and so it has the same troubles as softmax. In the lab, you write the softmax yourself.
 
 # %% [markdown]
 # ## One pass or three
 #
-# Why write a kernel at all? Both functions take a line of PyTorch.
+# Why write a kernel at all? Both functions take a line or two of PyTorch.
 
 # %%
 EPS = 1e-6
@@ -158,9 +158,9 @@ def softmax_plain(x):
 
 
 # %% [markdown]
-# But each of those operators reads its input from memory and writes its result there, for the next to read. Let *N* be the bytes of x. Whatever we do, N must be read and N written: 2N.
+# But each of those operators reads its input from memory and writes its result back, and the next operator reads that result again. Let *N* be the number of bytes of x. Each function must read N bytes and write N bytes, which is 2N.
 #
-# **Predict.** How many N do `rms_plain` and `softmax_plain` move? Count reads and writes of everything that is as large as x; rows shrunk to one number weigh nothing.
+# **Predict.** How many N do `rms_plain` and `softmax_plain` move? Count the reads and writes of all tensors that are as large as x. A row that is reduced to one number counts as nothing.
 
 # %%
 x = torch.randn(2048, 600)
@@ -170,11 +170,11 @@ for function in (rms_plain, softmax_plain, lambda x: torch.softmax(x, -1)):
     print(f"{heard.bytes / x.nbytes:4.1f} N ", *heard.names)
 
 # %% [markdown]
-# Five and eight, where two would do. PyTorch's own softmax is *fused*: one operator, and nothing of what lies between ever reaches memory. (The mode counts a tensor once, as a kernel must at least read it. A fused kernel may still read it more often.)
+# They move five and eight N, although two would be enough. PyTorch's own softmax is *fused*: it is one operator, and no intermediate result ever reaches memory. (The mode counts each tensor once, because a kernel must read it at least once. A fused kernel may still read it more often.)
 #
-# Inside one kernel the question comes back. Softmax needs the row's maximum, then the sum of the exponentials, then it can write. A kernel that can't keep the row walks over it **three times**: three reads and a write, 4N. Maximum and sum can be had in one walk, if the sum is rescaled whenever the maximum grows (the *online* softmax, Milakov and Gimelshein 2018): 3N. And if the whole row fits into a program's registers, it is read **once**: 2N. 600 float32 are 2,400 bytes; a GPU's multiprocessor has 256 KiB of registers. So they fit, and one pass it is.
+# Inside one kernel the question comes back: how often is the row read? Softmax needs the row's maximum first and then the sum of the exponentials, and only then can it write. A kernel that can't keep the row reads it **three times**. Together with one write, that is 4N. One pass is enough for both maximum and sum if the sum is rescaled whenever the maximum grows (the *online* softmax, Milakov and Gimelshein 2018). That makes 3N. And if the whole row fits into a program's registers, it is read **once**, which makes 2N. A row of 600 float32 has 2,400 bytes, and a GPU's multiprocessor has 256 KiB of registers. So the row fits, and we take one pass.
 #
-# The maximum, by the way, is no luxury. **Predict.** What does softmax become without it, for a row that holds 0 and 100?
+# By the way, the maximum is no luxury. **Predict.** Without it, what is the softmax of a row with 0 and 100?
 
 # %%
 row = torch.tensor([0.0, 100.0])
@@ -186,17 +186,17 @@ print("exp overflows between 88 and 89:", torch.tensor([88.0, 89.0]).exp())
 choice(
     "Subtracting the row's maximum changes every exponential. Why is the softmax the same?",
     {
-        "It isn't; it is an approximation that is good enough": "Work it out: `exp(x − m)` is `exp(x) · exp(−m)`, and m is one number for the whole row.",
-        "The factor stands above and below the line, and cancels": "Any m would do. The maximum is the one for which no exponential exceeds 1, and at least one is 1, so that the sum can't be 0 either.",
-        "Large logits are rare": "An untrained model's are small, a confident model's are not. And one row that is NaN makes every weight NaN a step later.",
+        "It isn't the same, but it is a good approximation": "Work it out: `exp(x − m)` is `exp(x) · exp(−m)`, and m is one number for the whole row.",
+        "The same factor is in the numerator and in the denominator, and cancels": "Any m would do. But with the maximum, no exponential exceeds 1 and at least one of them is 1, so the sum can't be 0.",
+        "Large logits are rare": "An untrained model has small logits, but a confident model has large ones. And one row of NaN makes every weight NaN one training step later.",
     },
-    answer="The factor stands above and below the line, and cancels",
+    answer="The same factor is in the numerator and in the denominator, and cancels",
 )
 
 # %% [markdown]
 # ## One program, one row
 #
-# In [phase 00](00_hello.ipynb#cell-id=programs-blocks-and-masks) a program took a block of elements. Now it takes a *row*, because the row must be summed, and programs know nothing of each other. Here is the whole of it, in the first form that comes to mind.
+# In [phase 00](00_hello.ipynb#cell-id=programs-blocks-and-masks) a program took a block of elements. Now it takes a *row*, because the row must be summed, and programs know nothing of each other. Here is the whole kernel, in the first form that comes to mind.
 
 # %%
 @triton.jit
@@ -209,15 +209,15 @@ def rms_first(x_ptr, y_ptr, columns, x_row, EPS: tl.constexpr, BLOCK: tl.constex
 
 
 # %% [markdown]
-# `tl.program_id(0)` says which program this is, so which row. `place` is a block of `BLOCK` numbers, 0, 1, 2 …; with it the line below makes a block of addresses, and a load takes a block of addresses and gives a block of values. `tl.sum` makes one number of it. What is a `tl.constexpr` must be known when the kernel is compiled: the size of a block is part of the program's shape, and must be a power of two. `columns` and `x_row`, the distance from one row to the next, may be different at every launch.
+# `tl.program_id(0)` says which program this is, and so which row it takes. `place` is a block of `BLOCK` numbers, 0, 1, 2 … The line below makes a block of addresses from it, and a load turns a block of addresses into a block of values. `tl.sum` adds these values up to one number. A `tl.constexpr` must be known when the kernel is compiled. The size of a block is such a constant, and it must be a power of two. `columns` and `x_row`, the distance from one row to the next, may be different at every launch.
 #
-# A launch needs a *grid*, the number of programs. On a GPU one writes `rms_first[grid](...)`. Here that says:
+# A launch needs a *grid*, the number of programs. On a GPU you write `rms_first[grid](...)`. Here that gives an error:
 
 # %%
 attempt(lambda: rms_first[(4,)](torch.ones(4, 6), torch.ones(4, 6), 6, 6, EPS, 8))
 
 # %% [markdown]
-# So `launch` goes where the tensors are: to a GPU if they are on one, and else to the interpreter, which runs one program after the other in NumPy. All else is the same.
+# So we use `launch`. If the tensors are on a GPU, it launches the kernel there. Otherwise it uses the interpreter, which runs one program after the other in NumPy. Everything else is the same.
 
 # %%
 def rms_1(x):
@@ -234,16 +234,16 @@ x = torch.randn(4, 6)
 print("right:", torch.allclose(rms_1(x), rms_plain(x)))
 
 # %% [markdown]
-# What each program touched, the interpreter can tell. Above is the program's block, with the number of the storage's element that each place goes to; below is the memory. Frames are *sectors* of 32 bytes, the least that a GPU moves. **Predict.** Which elements will program 2 load, how many sectors is that, and what does it do with its last two places? Then move the slider; odd steps load, even ones store.
+# The interpreter can show what each program touched. Above is the program's block, and each place has the number of its element in the storage. Below is the memory. Each frame is a *sector* of 32 bytes, the smallest amount that a GPU moves. **Predict.** Which elements will program 2 load, how many sectors is that, and what does it do with its last two places? Then move the slider. Odd steps load, and even steps store.
 
 # %%
 y = torch.empty(4, 6)
 kernel_steps(rms_first, (4,), x, y, 6, x.stride(0), EPS, BLOCK=8)
 
 # %% [markdown]
-# Now something that every kernel meets one day: x is a transposed view. No byte was moved; its strides are (1, 6), as you know from [phase 01](01_tensors.ipynb#cell-id=strides-how-far-is-one-step).
+# Now x becomes a transposed view, as happens to every kernel one day. No byte was moved, and its strides are (1, 6), as you know from [phase 01](01_tensors.ipynb#cell-id=strides-how-far-is-one-step).
 #
-# **Predict.** `rms_1(x.t())`: an error, a NaN, or what?
+# **Predict.** What is `rms_1(x.t())`: an error, a NaN, or something else?
 
 # %%
 turned = x.t()
@@ -252,9 +252,9 @@ print("shape:", tuple(out.shape), " finite:", out.isfinite().all().item())
 print("right:", torch.allclose(out, rms_plain(turned)))
 
 # %% [markdown]
-# Numbers of the right shape, and wrong. The kernel took the step from one row to the next from the tensor, and the step from one column to the next from thin air: `+ place` says that neighbours in a row are neighbours in memory. A kernel sees no shape and no strides, it sees an address. Whatever it should know of a view, it must be handed.
+# The shape is right, and the numbers are wrong. The kernel got the step between rows from the tensor, but it guessed the step between columns: `+ place` says that neighbours in a row are neighbours in memory. A kernel sees no shape and no strides. It sees only an address. Everything else that it should know about a view must be an argument.
 #
-# So every stride becomes an argument. In the same stroke we make the row's number 64 bits wide, for a reason that you find out right now. **Predict.** A row's offset is `row * stride`, both of 32 bits. What are the offsets of rows 0 to 3, if the stride is 2³⁰?
+# So every stride becomes an argument. At the same time we make the row's number 64 bits wide, and now you find out why. **Predict.** A row's offset is `row * stride`, and both numbers have 32 bits. What are the offsets of rows 0 to 3, if the stride is 2³⁰?
 
 # %%
 @triton.jit
@@ -271,9 +271,9 @@ for wide in (False, True):
     print(f"64 bits: {wide!s:5} ", *(f"{offset:,}" for offset in found.tolist()))
 
 # %% [markdown]
-# Row 2 would lie eight gigabytes *before* the tensor. A batch of 64 sequences of 32 tokens with 600 logits is far from that; a training step of a real model, with 150,000 words and 16,384 tokens, has 2.4 billion logits, and is beyond it.
+# Row 2 would be eight gigabytes *before* the tensor. A batch of 64 sequences of 32 tokens with 600 logits is far from such offsets. But a training step of a real model, with 150,000 words and 16,384 tokens, has 2.4 billion logits, and reaches them.
 #
-# The second kernel, with both:
+# Here is the second kernel, with both changes:
 
 # %%
 @triton.jit
@@ -291,21 +291,21 @@ kernel_steps(rms_second, (6,), wide, y, 8, *wide.stride(), EPS, BLOCK=8)
 print("right:", torch.allclose(y, rms_plain(wide)))
 
 # %% [markdown]
-# Right, and look at the frames: a row of eight numbers, 32 bytes, is fetched from six sectors, 192 bytes. The next program fetches the same six again. The stores, into a result that we made ourselves and made contiguous, take one sector each. Strides scatter, and memory moves what it moves.
+# The result is right, but look at the frames. A row of eight numbers has 32 bytes, and it is fetched from six sectors, which have 192 bytes. The next program fetches the same six sectors again. The stores go into a contiguous result, and take one sector each. Strides scatter the addresses, but memory always moves whole sectors.
 
 # %% tags=["hide-input"]
 number(
     "A (600, 600) tensor of float32 is transposed, and a program loads one row of the view. How many sectors of 32 bytes does it touch?",
     600,
     unit="sectors",
-    why="Neighbours in the row are 600 elements, 2,400 bytes, apart: each lies in a sector of its own, of which 4 bytes in 32 are used.",
-    wrong={75: "That is the contiguous row: 2,400 bytes in sectors of 32.", 19: "That would be lines of 128 bytes, for a contiguous row."},
+    why="Neighbours in the row are 600 elements apart, which is 2,400 bytes. So each is in a different sector, and only 4 of the 32 bytes in a sector are used.",
+    wrong={75: "That is right for a contiguous row: 2,400 bytes in sectors of 32.", 19: "That is the number of 128-byte lines of a contiguous row."},
 )
 
 # %% [markdown]
 # ## Masks, and what lies beside the row
 #
-# A block is a power of two, and rows are not. **Predict.** How many places does a block need for a row of 512 columns, of 513, of 600, of 601?
+# The size of a block is a power of two, and the length of a row usually is not. **Predict.** How many places does a block need for a row of 512 columns, of 513, of 600, of 601?
 
 # %%
 for columns in (512, 513, 600, 601):
@@ -313,15 +313,15 @@ for columns in (512, 513, 600, 601):
     print(f"{columns} columns: a block of {places:,}, {places - columns} places masked off")
 
 # %% [markdown]
-# Masked places cost no memory, but they cost lanes: threads that add zeros. Just above a power of two, half of them idle. Here is a row of 601, and below it the idle part of rows of any width, up to 2,048.
+# Masked places cost no memory traffic, but they cost lanes: threads that add zeros. Just above a power of two, half of the lanes are idle. Here is a row of 601 columns, and below it the idle part of rows of any width, up to 2,048.
 
 # %%
 row_lanes(601)
 
 # %% [markdown]
-# The mask has two duties. The first is to keep the program away from memory that isn't its own. Let us see what happens without one. We cut input and output out of larger storages, so that what lies beside them is ours too; beside the output are sevens.
+# The mask has two duties. The first is to keep the program away from memory that belongs to something else. Let us see what happens without a mask. We cut input and output out of larger storages, so the memory beside them is ours too. Beside the output there are sevens.
 #
-# **Predict.** Four rows of six, blocks of eight, no mask at all: each program copies two elements too many. Is the copy right? Who notices?
+# **Predict.** There are four rows of six, blocks of eight and no mask, so each program copies two elements too many. Is the copy right? Who notices the mistake?
 
 # %%
 @triton.jit
@@ -337,9 +337,9 @@ print("the copy is right:", torch.equal(copy, source))
 print("sevens left behind it:", int((ground[32:] == 7).sum()), "of 8")
 
 # %% [markdown]
-# The copy is right! Each program writes two elements of the next row as well, and since it reads where it writes, it writes them rightly. A kernel that *computes* something of its row would leave two wrong numbers there, until the next program repairs them, because the interpreter runs them in order. A GPU promises no order, so there it would be right on some days. And the last program has written over two numbers of somebody else's, which no comparison of results will ever show. Whoever tests a kernel cuts its output from the middle of a storage, and looks at both sides.
+# The copy is right! Each program also writes two elements of the next row, but it reads them from the same places, so it writes the right numbers. A kernel that *computes* something from its row would write two wrong numbers there. The next program would repair them, because the interpreter runs the programs in order. A GPU promises no order, so there the result would be right only on some days. And the last program has overwritten two numbers that belong to something else. No comparison of results will ever show this. To test a kernel, cut its output from the middle of a storage, and look at both sides.
 #
-# The second duty is about values. Places that are masked off still take part in everything the block does, `tl.sum` and `tl.max` included, so they must hold something: that is `other`. **Predict.** The maximum of each row, with a mask and no `other`; all numbers are below −1.
+# The second duty is about values. Masked places still take part in everything that the block does, `tl.sum` and `tl.max` included. So they need a value, and `other` gives it to them. **Predict.** This kernel takes the maximum of each row, with a mask and no `other`. All numbers are below −1. What does it return?
 
 # %%
 @triton.jit
@@ -355,7 +355,7 @@ print("kernel: ", peaks.tolist())
 print("PyTorch:", [round(peak, 3) for peak in low.amax(1).tolist()])
 
 # %% [markdown]
-# Zero, three times: with that the interpreter fills the places that are masked off. And a GPU? Triton's documentation promises nothing. What the compiler of this version does stands in its output, of which more later:
+# It returns zero, three times, because the interpreter fills masked places with 0. And a GPU? Triton's documentation promises nothing. But you can read in the compiler's output what this version does (more about that later):
 
 # %%
 from utils.softmax import compile_kernel
@@ -371,21 +371,21 @@ load = next(k for k, line in enumerate(lines) if "ld.global" in line)
 print(*lines[load - 1:load + 1], sep="\n")
 
 # %% [markdown]
-# The register is set to 0, and the load happens only if the predicate `%p1`, the mask, is on. So it is 0 there, too, today. For a sum that is just the right value, which is why the mistake survives: `rms_second` would pass without its `other`. What belongs there is the *neutral* value of whatever the block goes through next, the one that leaves the result as it is.
+# The register is set to 0, and the load happens only if the predicate `%p1`, the mask, is on. So today, a masked place is 0 on a GPU too. For a sum, 0 is just the right value, so the mistake stays hidden: `rms_second` would pass without its `other`. The right `other` is the *neutral* value of the block's next operation, which does not change the result.
 
 # %% tags=["hide-input"]
 choice(
-    "A masked row goes first through a maximum and then, less that maximum and exponentiated, through a sum. Which single `other` is neutral for both?",
+    "A masked row goes through a maximum. Then that maximum is subtracted, and the exponentials are summed. Which single `other` is neutral for both the maximum and the sum?",
     {
-        "0": "For a row of negative numbers 0 would win the maximum; and in the sum it would add exp(0 − max), which isn't 0.",
-        "the smallest finite float": "It loses every maximum, except against −inf: a row of nothing but −inf would become something else. Why stop short?",
+        "0": "For a row of negative numbers, 0 would be the maximum. And it would add exp(0 − max) to the sum, which isn't 0.",
+        "the smallest finite float": "It loses every maximum, except against −inf. So a row of nothing but −inf would get a different result.",
         "−inf": "It loses every maximum, and its exponential is 0.",
     },
     answer="−inf",
 )
 
 # %% [markdown]
-# A row can hold −inf itself: attention masks the future with it. A row of nothing but −inf has no softmax, for there −inf − (−inf) is asked. PyTorch's answer is NaN, and an operator that wants to take its place gives the same.
+# A row can contain −inf itself, because attention masks the future with it. A row of nothing but −inf has no softmax, because it would need −inf − (−inf). PyTorch's answer is NaN, and an operator that wants to replace PyTorch's softmax must give the same answer.
 
 # %%
 masked = torch.tensor([[0.0, -torch.inf, 1.0], [-torch.inf] * 3])
@@ -396,17 +396,17 @@ print("ours:   ", softmax(masked).tolist())
 choice(
     "In `rms_second` somebody writes `tl.sum(x * x) / BLOCK`. For which rows is the result wrong?",
     {
-        "for none: the masked places are 0 and add nothing": "To the sum they add nothing. But a mean divides, and by how many?",
-        "for all whose length is no power of two": "600 squares are summed and divided by 1,024: the row comes out 1.31 times too large. With 512 or 1,024 columns, as in most people's tests, it is right.",
-        "for rows that hold zeros": "Zeros of the row's own count as members of it, rightly. It is the places beside the row that must not be counted.",
+        "for none: the masked places are 0 and add nothing": "They add nothing to the sum. But a mean also divides, and by which number?",
+        "for all rows with a length that is no power of two": "The sum of 600 squares is divided by 1,024, so the row becomes 1.31 times too large. With 512 or 1,024 columns, as in most people's tests, the result is right.",
+        "for rows with zeros in them": "Zeros in the row are counted, and they should be. Only the places beside the row must not be counted.",
     },
-    answer="for all whose length is no power of two",
+    answer="for all rows with a length that is no power of two",
 )
 
 # %% [markdown]
 # ## Half precision
 #
-# Models live in half precision, so our kernel must. **Predict.** `rms_second` on 300 times a row of normal numbers, in float16. The result has a root mean square of 1 by definition, so it can't overflow. What comes out?
+# Models live in half precision, so our kernel must live there too. **Predict.** We run `rms_second` in float16, on normally distributed numbers times 300. The result has a root mean square of 1 by definition, so it can't overflow. What does the kernel return?
 
 # %%
 def rms_2(x):
@@ -423,18 +423,18 @@ print("kernel:        ", rms_2(half)[0].tolist())
 print("done in float32:", [round(value, 2) for value in rms_plain(half.float())[0].tolist()])
 
 # %% [markdown]
-# Zeros. 300² is 90,000, float16 ends at 65,504, so the mean is infinite, its reciprocal root is 0, and no warning is given. The numbers came in half and go out in half; it is what happens *between* that must be wider. It costs nothing: a kernel that waits for memory has time to compute in float32.
+# It returns zeros. 300² is 90,000, and float16 ends at 65,504. So the mean is infinite and its reciprocal root is 0, and there is no warning. The numbers come in and go out in half precision, but the computation *in between* must be wider. This costs nothing, because a kernel that waits for memory has time to compute in float32.
 #
-# And bfloat16, whose range is float32's? There the interpreter has a surprise of its own.
+# And bfloat16, which has the range of float32? There the interpreter has another surprise.
 
 # %%
 brain = torch.randn(2, 6).bfloat16()
 print("kernel:", rms_2(brain)[0].tolist())
 
 # %% [markdown]
-# NumPy has no bfloat16. The interpreter keeps such numbers as 16-bit integers, and if you multiply them, it multiplies integers. The compiler knows the type and would have no trouble. So convert what you have loaded before you do anything with it, and both problems are gone.
+# NumPy has no bfloat16. The interpreter keeps such numbers as 16-bit integers, and if you multiply them, it multiplies integers. The compiler knows the type and would have no trouble. So convert the numbers right after you have loaded them, and both problems are gone.
 #
-# Which type is wide enough? float32 for everything up to 32 bits, and float64 for float64. The latter isn't vanity: `gradcheck` takes its differences in float64, and would find a kernel that secretly rounds to float32. The type is a `constexpr`, since it changes what is compiled.
+# Which type is wide enough? It is float32 for all types up to 32 bits, and float64 for float64. We need float64 because `gradcheck` takes its differences in float64. It would find a kernel that secretly rounds to float32. The type is a `constexpr`, because the compiled code depends on it.
 
 # %%
 @triton.jit
@@ -468,7 +468,7 @@ for dtype in (torch.float16, torch.bfloat16, torch.float32, torch.float64):
     )
 
 # %% [markdown]
-# Every error is at most a step of the type that was asked for. One trap is left, and it is the interpreter's again. **Predict.** float64 numbers are stored in a bfloat16 tensor; the kernel converts.
+# Every error is at most one step of the output's type. One trap is left, and it is in the interpreter again. **Predict.** The kernel converts float64 numbers and stores them in a bfloat16 tensor. What does the tensor contain?
 
 # %%
 @triton.jit
@@ -489,20 +489,20 @@ for by_float32 in (False, True):
     print(f"by way of float32: {by_float32!s:5} ", out.tolist())
 
 # %% [markdown]
-# It makes an integer of the number, 1 of 1.0 and 0 of 0.5, and takes that for the sixteen bits. The interpreter is a model of the machine, and a good one; where it errs, go round it, and say so in a comment.
+# The interpreter turns each number into an integer, 1.0 into 1 and 0.5 into 0, and stores that integer as the sixteen bits. The interpreter is a model of the machine, and a good one. If it is wrong, work around it, and say so in a comment.
 
 # %% tags=["hide-input"]
 true_false(
     "A kernel that is right in the interpreter, for all shapes, strides and dtypes, is right on a GPU.", False,
-    "Programs run one after another here, so two that write the same place never meet; and Python accepts much that the compiler refuses, as you will see. The interpreter proves the arithmetic. For the rest compile it, and run it on a GPU.",
+    "Programs run one after another here, so two programs never write to a place at the same time. And Python accepts much that the compiler refuses, as you will see. The interpreter proves the arithmetic. For everything else, compile the kernel and run it on a GPU.",
 )
 
 # %% [markdown]
 # ## The backward is a kernel, too
 #
-# What does autograd pay for `rms_plain`? Every operator has saved something and has a backward of its own.
+# What does autograd pay for `rms_plain`? Every operator has saved something and has its own backward.
 #
-# **Predict.** In N, the bytes of x: a fused backward reads the gradient g and x, and writes dx, so 3N. How many does the chain of five operators need?
+# **Predict.** N is again the number of bytes of x. A fused backward reads the gradient g and x, and writes dx, so it moves 3N. How many N does the chain of five operators move?
 
 # %%
 x = torch.randn(2048, 600, requires_grad=True)
@@ -513,13 +513,13 @@ with Heard() as heard:
 print(f"{heard.bytes / x.nbytes:.1f} N ", *heard.names)
 
 # %% [markdown]
-# Nearly six times what is needed, and the forward was the smaller half.
+# That is nearly six times as much as needed, and much more than in the forward.
 #
-# So we derive it by hand, as in [phase 02](02_autograd.ipynb#cell-id=a-layer-only-has-to-know-one-product). With $r = 1/\sqrt{\frac1n\sum x_j^2 + \varepsilon}$ and $y = r\,x$, each $x_i$ acts on its own $y_i$, and through r on all of them. Collect the terms:
+# So we derive it by hand, as in [phase 02](02_autograd.ipynb#cell-id=a-layer-only-has-to-know-one-product). With $r = 1/\sqrt{\frac1n\sum x_j^2 + \varepsilon}$ and $y = r\,x$, each $x_i$ changes its own $y_i$ directly, and all of them through r. Collect the terms:
 #
 # $$dx = r\,\bigl(g - y\cdot\tfrac1n\textstyle\sum_j g_j\,y_j\bigr)$$
 #
-# A reduction over the row, and then everything elementwise: the same form as the forward, and the same form as softmax's. What must be kept for it? y and r would do; so would x, from which both are quickly made again. x lies in memory anyway, as somebody's output; y and r would have to be kept on purpose. We keep x. (For softmax the colleague kept y, and y alone. Work out why that is enough.)
+# This is one reduction over the row, and everything else is elementwise. The forward has the same form, and so has the backward of softmax. What must be kept for the backward? y and r would be enough. x is enough too, because y and r are quickly computed from it. x is in memory anyway, as the output of the operator before. y and r would have to be kept on purpose. So we keep x. (For softmax, the colleague kept only y. Work out why that is enough.)
 
 # %%
 @triton.jit
@@ -539,7 +539,7 @@ def rms_backward_kernel(
 
 
 # %% [markdown]
-# Note that g has strides of its own. **Predict.** Somebody writes `rms(x).sum().backward()`. Which strides does the g have that arrives at our backward?
+# Note that g has its own strides. **Predict.** Somebody writes `rms(x).sum().backward()`, and a gradient g arrives at our backward. Which strides does g have?
 
 # %%
 x = torch.randn(3, 4, requires_grad=True)
@@ -551,23 +551,23 @@ dx = run_rows(rms_backward_kernel, torch.empty(3, 4), g, x.detach())
 print("as autograd has it:", torch.allclose(dx, x.grad, atol=1e-6))
 
 # %% [markdown]
-# (0, 0): one number in memory, expanded. The commonest of all gradients isn't contiguous, and a kernel that walks over g with x's strides reads eleven numbers that are somebody else's. No check with `torch.randn_like(y)` for a gradient would tell.
+# The strides are (0, 0), because g is one number in memory, expanded to a matrix. So the most common gradient of all isn't contiguous. A kernel that reads g with x's strides reads eleven numbers that don't belong to g. A test that uses `torch.randn_like(y)` as the gradient would never notice.
 
 # %% tags=["hide-input"]
 choice(
-    "In the backward kernel the load of x keeps `other=0.0`, but the one of g has lost its `other`. On a machine where such places hold garbage, what is wrong?",
+    "In the backward kernel the load of x keeps `other=0.0`, but the load of g has no `other`. On a machine that leaves garbage in masked places, what is wrong?",
     {
-        "nothing: y is 0 there, so g · y is 0": "Almost always. But garbage may be inf or NaN, and 0 · inf is NaN: then the whole row is.",
-        "the sum, where garbage is infinite or NaN": "The product with y's zeros hides every finite number. It fails on rare days, which is the worst kind.",
-        "the elements of dx beside the row": "Those are never stored: the mask of the store sees to that.",
+        "nothing: y is 0 there, so g · y is 0": "That is almost always true. But garbage may be inf or NaN, and 0 · inf is NaN. Then the whole row is NaN.",
+        "the sum, if the garbage is infinite or NaN": "The product with y's zeros hides every finite number. So the kernel fails only on rare days, and such mistakes are the worst.",
+        "the elements of dx beside the row": "They are never stored, because the store has a mask.",
     },
-    answer="the sum, where garbage is infinite or NaN",
+    answer="the sum, if the garbage is infinite or NaN",
 )
 
 # %% [markdown]
 # ## What PyTorch asks of an operator
 #
-# Now tell PyTorch. First, that there is an operator at all: a name with a namespace, a schema, and a function for some kind of device. `custom_op` reads the schema off the annotations.
+# Now tell PyTorch. First, it must know that there is an operator at all. That takes a name with a namespace, a schema, and a function for some kind of device. `custom_op` reads the schema from the annotations.
 
 # %%
 from torch.library import custom_op
@@ -581,9 +581,9 @@ def rms_norm(x: torch.Tensor) -> torch.Tensor:
 print(torch.ops.hood.rms_norm.default._schema)
 
 # %% [markdown]
-# `mutates_args=()` is a promise: no argument is written to ([phase 04](04_dispatcher.ipynb#cell-id=schemas-and-overloads)'s letters; a plain `Tensor` is the promise in the schema). A row of the table has been added, and one slot filled.
+# `mutates_args=()` is the promise that no argument is written to. In the schema, this promise is a plain `Tensor`, without [phase 04](04_dispatcher.ipynb#cell-id=schemas-and-overloads)'s letters. The table now has a new row, with one filled slot.
 #
-# **Predict.** Which of these four work now? A call; a mode that hears it; a backward; `torch.compile`.
+# **Predict.** Which of these four work now: a call, a mode that hears it, a backward, `torch.compile`?
 
 # %%
 plain = torch.randn(4, 6)
@@ -594,11 +594,11 @@ attempt(lambda: rms_norm(plain.clone().requires_grad_()).sum().backward(), lines
 attempt(lambda: torch.compile(rms_norm, fullgraph=True, backend="aot_eager")(plain), lines=2)
 
 # %% [markdown]
-# It is heard, by its name and whole. The backward is refused: `custom_op` has put a function at the Autograd keys that knows no formula and says so. (Remember [phase 04](04_dispatcher.ipynb#cell-id=order-fallthrough-redispatch)'s `double`, which had no such function, and was differentiable by accident. An honest error is worth more.) And the compiler no longer looks inside. It only wants to know one thing: what will come out?
+# The mode hears the operator as a whole, with its name. The backward is refused, because `custom_op` has put a function at the Autograd keys that knows no formula and says so. (Remember [phase 04](04_dispatcher.ipynb#cell-id=order-fallthrough-redispatch)'s `double`, which had no such function, and was differentiable by accident. An honest error is worth more.) And the compiler no longer looks inside. It asks only one thing: what will the result be?
 #
 # ### What comes out
 #
-# The compiler runs the program on tensors without data. For those our kernel can do nothing, so it gets a stand-in, the **fake**: shape, strides, dtype, device of the result, and not a number. (`x.new_empty(shape)` makes a contiguous tensor of x's dtype, where x is.)
+# The compiler runs the program on tensors without data. Our kernel can do nothing with them, so it gets a stand-in, the **fake**. The fake returns the shape, strides, dtype and device of the result, and computes no number. (`x.new_empty(shape)` makes a contiguous tensor of x's dtype, where x is.)
 
 # %%
 from torch._subclasses import FakeTensorMode
@@ -615,13 +615,13 @@ print(rms_norm(torch.empty(65536, 600, device="meta")).shape)
 print(torch.compile(rms_norm, fullgraph=True, backend="aot_eager")(plain).shape)
 
 # %% [markdown]
-# 157 megabytes on a GPU that isn't there, and a compiled call. The Meta slot of the row is filled, for tensors on `meta`; the mode of fake tensors calls the same function itself. (What the compiler says without one depends on how the operator was made. Of a `custom_op` it says what stood above, “There was no fake impl registered for …”; of an operator that was put into the table by hand, as phase 04's `double` was, “Operator does not support running with fake tensors”. Both want the same.)
+# We get 157 megabytes on a GPU that isn't there, and a compiled call. The Meta slot of the row is now filled, for tensors on `meta`. The mode of fake tensors calls the same function directly. (Without a fake, the compiler's message depends on how the operator was made. For a `custom_op` it is the message above, “There was no fake impl registered for …”. For an operator that was put into the table by hand, such as phase 04's `double`, it is “Operator does not support running with fake tensors”. Both messages ask for a fake.)
 #
-# Strides are part of the answer. `torch.empty_like(x)` would be shorter, and for a contiguous x it gives the same. For `x.t()` it keeps the transposed strides, while our kernel makes a contiguous result: the fake would lie, and whoever believes it plans with strides that don't come.
+# Strides are part of the answer. `torch.empty_like(x)` would be shorter, and for a contiguous x it gives the same result. But for `x.t()` it keeps the transposed strides, and our kernel makes a contiguous result. So the fake would lie, and the compiler would plan with the wrong strides.
 #
 # ### How to go back
 #
-# A formula, and what to save for it. The formula is given upstream gradients and returns one gradient for each input. **Predict.** Our backward kernel is ready. May the formula launch it directly?
+# Autograd needs a formula, and must know what to save for it. The formula gets the upstream gradients and returns one gradient for each input. **Predict.** Our backward kernel is ready. May the formula launch it directly?
 
 # %%
 @custom_op("hood::rms_norm_backward", mutates_args=(), device_types="cpu")
@@ -635,7 +635,7 @@ def _(g, x):
 
 
 def keep_inputs(ctx, inputs, output):
-    ctx.save_for_backward(*inputs)  # those of the forward, or g and x
+    ctx.save_for_backward(*inputs)  # x in the forward, g and x in the backward
 
 
 rms_norm.register_autograd(
@@ -643,7 +643,7 @@ rms_norm.register_autograd(
 )
 
 # %% [markdown]
-# It may not. The compiler traces the backward just as it traces the forward, on tensors without data, and would meet a bare kernel there: the opening's mistake once more, one floor lower. So the backward is an operator as well, with a fake of its own. In the matrix below you will see what else it is good for.
+# It may not. The compiler traces the backward just like the forward, on tensors without data, and would find a bare kernel there. That is again the mistake from the beginning of this page. So the backward is an operator as well, with its own fake. In the matrix below you will see another use of it.
 
 # %%
 step = torch.compile(lambda x: rms_norm(x).square().sum(), fullgraph=True, backend="aot_eager")
@@ -656,7 +656,7 @@ print("compiled, forward and backward, as eager:", torch.allclose(compiled_grad,
 # %% [markdown]
 # ### On which device
 #
-# One row, several devices: each backend has a slot of its own. `launch` goes where the tensors are, so the function for CUDA is the same; here it is registered and never run. Before you look at the table: **Predict.** At which of the keys CPU, CUDA, Meta, AutogradCPU, SparseCPU does our row hold something?
+# One row serves several devices, because each backend has its own slot. `launch` runs on the tensors' device, so the function for CUDA is the same. Here it is registered, but it never runs. **Predict.** Before you look at the table: at which of the keys CPU, CUDA, Meta, AutogradCPU, SparseCPU does our row have something?
 
 # %%
 @rms_norm.register_kernel("cuda")
@@ -672,11 +672,11 @@ dispatch_table(
 )
 
 # %% [markdown]
-# Compare the first line with the second, whose CUDA slot is empty: a gradient on a GPU would end there. The finished softmax of this course (third line) has all of them. And `aten::_softmax`, which thousands of people use every day, is a row like yours.
+# Compare the first line with the second line. The second line has an empty CUDA slot, so a gradient on a GPU would fail there. The finished softmax of this course (third line) has all these slots. And `aten::_softmax`, which thousands of people use every day, is a row like yours.
 #
 # ### Two kinds of box
 #
-# `custom_op` makes a *closed* box: the compiler plans around it and never looks inside. Anything may be in there, an interpreted kernel, NumPy, a call of another library. Its sister `triton_op` makes an *open* one. Inside it the kernel is launched through `wrap_triton`, and the compiler sees that launch, with the kernel's own text. It needs a real CUDA device to run. To be traced it doesn't need one: we give it a fake.
+# `custom_op` makes a *closed* box: the compiler plans around it and never looks inside. Anything may be in there: an interpreted kernel, NumPy, or a call of another library. Its sister `triton_op` makes an *open* box. Inside it the kernel is launched through `wrap_triton`, and the compiler sees that launch, with the kernel's own text. An open box needs a real CUDA device to run. The compiler can trace it without such a device, because we give it a fake tensor.
 
 # %%
 import contextlib
@@ -685,7 +685,7 @@ import logging
 from torch._dynamo.backends.common import aot_autograd
 from torch.library import triton_op, wrap_triton
 
-logging.getLogger("torch._dynamo").setLevel(logging.CRITICAL)  # it misses a GPU, at length
+logging.getLogger("torch._dynamo").setLevel(logging.CRITICAL)  # it warns that there is no GPU
 
 
 @triton_op("hood::rms_open", mutates_args={})
@@ -698,11 +698,11 @@ def rms_open(x: torch.Tensor) -> torch.Tensor:
 attempt(lambda: rms_open(torch.randn(4, 600)))
 
 # %% [markdown]
-# **Predict.** The compiler traces `op(x) * 2`, once with the closed box and once with the open one. What stands in its graph?
+# **Predict.** The compiler traces `op(x) * 2`, once with the closed box and once with the open box. What does its graph contain?
 
 # %%
 def traced(op):
-    """Print what the compiler's graph holds for op(x) * 2, with x on a fake GPU."""
+    """Print what the compiler's graph contains for op(x) * 2, with x on a fake GPU."""
     graphs = []
     backend = aot_autograd(fw_compiler=lambda graph, inputs: graphs.append(graph) or graph)
     with FakeTensorMode(), contextlib.suppress(RuntimeError):  # only running it takes a GPU
@@ -715,15 +715,15 @@ traced(rms_norm)
 traced(rms_open)
 
 # %% [markdown]
-# Above: our operator, a box. Below: the box is gone, and in its place are a `new_empty` and a launch that the compiler knows as one (`triton_kernel_wrapper…`; the `getitem` unpack its result). It can now do something with both, reuse that memory for one. If your operator is nothing but Triton and lives on GPUs, that is the better form; if it must also run on a CPU, or holds anything else, `custom_op`. The course uses `custom_op`, for your laptop's sake.
+# The first line has our operator, as a box. In the second line the box is gone. In its place there are a `new_empty` and a launch that the compiler recognises (`triton_kernel_wrapper…`, with two `getitem` that unpack its result). The compiler can now work with both, and for example reuse that memory. If your operator is nothing but Triton and runs only on GPUs, the open box is better. If the operator must also run on a CPU, or contains anything else, use `custom_op`. The course uses `custom_op`, for your laptop's sake.
 
 # %% tags=["hide-input"]
 choice(
     "An operator returns its argument unchanged if there is nothing to do: `if scale == 1: return x`. It is registered with `mutates_args=()` and returns a Tensor. What does PyTorch say?",
     {
-        "nothing: no argument was written to": "Not written to, but passed out again. The schema `Tensor x -> Tensor` also promises new memory; an alias would be `Tensor(a)`.",
-        "it refuses the call: the result must not be an input": "`custom_op` looks, each time, and asks you to return a clone. A compiler that believes the schema would otherwise reuse x's memory while the result still lives there.",
-        "only the compiler objects": "It would be the one to suffer. But the check is made at run time, in eager mode too.",
+        "nothing: no argument was written to": "It was not written to, but it was returned. The schema `Tensor x -> Tensor` also promises new memory. An alias would be `Tensor(a)`.",
+        "it refuses the call: the result must not be an input": "`custom_op` checks every call, and asks you to return a clone. Otherwise a compiler that believes the schema could reuse x's memory while the result is still in it.",
+        "only the compiler objects": "The compiler would suffer most. But the check is made at run time, in eager mode too.",
     },
     answer="it refuses the call: the result must not be an input",
 )
@@ -738,9 +738,9 @@ except RuntimeError as error:
 # %% [markdown]
 # ## Proofs, and what each does not see
 #
-# How do you know that the operator is right? There are four instruments in the shop, and each measures something else. *Compare* with a plain version, on contiguous and on transposed inputs. `gradcheck`: is the backward the derivative of this forward? (And `gradgradcheck`: is the backward's backward the derivative of the backward?) `opcheck`: do schema, fake and autograd registration agree with what the operator does? And compile it, in one graph, both ways.
+# How do you know that the operator is right? There are four instruments on the bench, and each measures something different. The first is to *compare* it with a plain version, on contiguous and on transposed inputs. The second is `gradcheck`: is the backward the derivative of this forward? (`gradgradcheck` asks the same about the backward and the backward's own backward.) The third is `opcheck`: do schema, fake and autograd registration agree with what the operator does? The last is to compile it in one graph, forward and backward.
 #
-# For `gradgradcheck` the backward needs a formula, too. It is needed seldom, so it may be slow: we write the backward in plain PyTorch, and let autograd differentiate that.
+# For `gradgradcheck` the backward needs a formula too. That formula is seldom used, so it may be slow. We write the backward in plain PyTorch, and let autograd differentiate it.
 
 # %%
 def backward_plain(g, x):
@@ -757,7 +757,7 @@ def twice(ctx, v):
 rms_norm_backward.register_autograd(twice, setup_context=keep_inputs)
 
 # %% [markdown]
-# Here are the instruments, each a function that raises when it finds something. They take any operator.
+# Here are the instruments. Each is a function that takes any operator, and raises an error if it finds a fault.
 
 # %%
 def samples(dtype=torch.float32):
@@ -795,7 +795,7 @@ proofs = {
 }
 
 # %% [markdown]
-# And here are eight ways to get it wrong, each a small step from what we did. Two compute something else; one has half the gradient, one none; two have a fake that lies, or none; one launches its backward's kernel bare; one breaks the promise of its schema.
+# And here are eight wrong versions, each a small step from our operator. Two compute something else. One has half the gradient, and one has no gradient. One has a fake that lies, and one has no fake. One launches the backward's kernel directly, and one breaks the promise of its schema.
 
 # %%
 def fresh(x):
@@ -807,7 +807,7 @@ def rms(x):
 
 
 def version(name, forward=rms, fake=fresh, formula=rms_norm_backward):
-    """An operator like rms_norm, but for what is given."""
+    """An operator like rms_norm, except for the arguments that are given."""
     made = custom_op(f"hood::{name}", forward, mutates_args=(), schema="(Tensor x) -> Tensor")
     if fake:
         made.register_fake(fake)
@@ -848,7 +848,7 @@ versions = {
 }
 
 # %% [markdown]
-# **Predict.** Before you run it, settle three things. Which instrument, if any, sees that a kernel divides by `BLOCK`, when its backward is the true derivative of the wrong function? Which sees half a gradient? And which is the only one to see a fake that is like its input? (54 proofs are run, which takes a quarter of a minute.)
+# **Predict.** Before you run it, decide three things. One kernel divides by `BLOCK`, and its backward is the true derivative of this wrong function. Which instrument sees that, if any? Which one sees half a gradient? And which is the only one that sees a fake like its input? (The cell runs 54 proofs, which takes a quarter of a minute.)
 
 # %%
 from utils.views import proof_matrix
@@ -856,28 +856,28 @@ from utils.views import proof_matrix
 proof_matrix(versions, proofs)
 
 # %% [markdown]
-# Every cell has just been run. Move through the refusals and read what they say, for you will meet them again. What to take home:
+# All these proofs have just run. Move through the refusals and read their messages, because you will see them again. Here is what to take home:
 #
-# - **Dividing by BLOCK** is a perfectly good operator, of another function. Only a comparison can know what you *meant*; and it too, only at a length that is no power of two.
-# - **Half a gradient** passes `opcheck`. It tests registration: that there is a gradient, which can be traced. Whether it is the right one, it doesn't ask.
-# - **A bare kernel** passes `gradcheck`. Its numbers are right. It can't be traced, and it can't be differentiated: to autograd the kernel's result doesn't depend on anything, so the second derivative is "expected to be zero".
-# - **A fake like its input** passes everything that has only seen contiguous tensors, and here even the compiler, which happens not to need the strides. `opcheck` sees it if, and only if, you show it a transposed input. An instrument sees what it is shown.
-# - **float32 inside** is right, to float32. Only `gradcheck` notices: it takes differences over steps of a millionth, of which float32 sees little.
-# - **Writing to the input** is invisible to whoever looks at the result alone, and even to the compiler. `opcheck` compares the input before and after; `gradcheck` stumbles over an input that is no longer what it was.
+# - **Dividing by BLOCK** gives a perfectly good operator for a different function. Only a comparison knows which function you *meant*, and it shows the fault only at a length that isn't a power of two.
+# - **Half a gradient** passes `opcheck`, because that instrument tests the registration. There must be a gradient, and it must be possible to trace it. `opcheck` doesn't ask whether the gradient is right.
+# - **A bare kernel** passes `gradcheck`, because its numbers are right. But it can't be traced, and it can't be differentiated. For autograd, the kernel's result doesn't depend on anything, so the second derivative is "expected to be zero".
+# - **A fake like its input** passes every instrument that gets only contiguous tensors. Here it even passes the compiler, which happens not to need the strides. `opcheck` sees the fault only if you give it a transposed input. No instrument sees more than you show it.
+# - **float32 inside** is right to the precision of float32. Only `gradcheck` notices it, because it takes differences over steps of a millionth, which are too small for float32.
+# - **Writing to the input** is invisible in the result, and the compiler doesn't see it either. `opcheck` compares the input before and after. `gradcheck` fails because the input has changed.
 
 # %% tags=["hide-input"]
 choice(
-    "You may run two of the six, and no more. Which pair refuses all eight wrong versions of this table?",
+    "You may run only two of the six instruments. Which pair refuses all eight wrong versions of this table?",
     {
-        "gradcheck and compile": "Look at the row `divides by BLOCK`. Its gradient is the true one of what it computes, and it compiles.",
-        "compare and opcheck, transposed": "Nearly. Half a gradient and float32 inside pass both: the one looks at values alone, and not at their last digits, the other only at registration.",
-        "none does": "Dividing by BLOCK needs the comparison, half a gradient needs gradcheck, a lying fake needs opcheck with a transposed input. That makes three.",
+        "gradcheck and compile": "Look at the row `divides by BLOCK`. Its gradient is right for the function that it computes, and it compiles.",
+        "compare and opcheck, transposed": "Nearly, but half a gradient and float32 inside pass both. The comparison looks at values, but not at their last digits, and `opcheck` looks only at the registration.",
+        "no pair does": "Dividing by BLOCK needs the comparison, half a gradient needs gradcheck, and a lying fake needs opcheck with a transposed input. That makes three instruments.",
     },
-    answer="none does",
+    answer="no pair does",
 )
 
 # %% [markdown]
-# And the colleague's softmax? With the four things told, her kernels are the operator `open_the_hood::softmax`, which this course ships. **Predict.** It is put into MiniGPT in the same one line as before. How many graphs, and what stands at the end of it?
+# And the colleague's softmax? With these four things, the course has registered her kernels as the operator `open_the_hood::softmax`. **Predict.** We put it into MiniGPT with the same line as before. How many graphs are there now, and which calls come last?
 
 # %%
 model.softmax = softmax
@@ -894,12 +894,12 @@ print(
 )
 
 # %% [markdown]
-# One graph, without `fullgraph` having to insist, and the operator stands in it under its name, behind the LM head's `linear`. In [phase 06](06_compile.ipynb#cell-id=a-graph-is-data) you will rewrite such graphs.
+# There is one graph, even without `fullgraph`. The operator is in it by name, after the LM head's `linear`. In [phase 06](06_compile.ipynb#cell-id=a-graph-is-data) you will rewrite such graphs.
 
 # %% [markdown]
 # ## The same kernel as PTX
 #
-# So far NumPy has played GPU. The compiler, however, needs no GPU either: given the types of the arguments and a target it makes the same text as on a machine that has one. `sm_90` is a Hopper GPU, an H100 or H200. `ptx_of` takes a launch that was recorded.
+# So far NumPy has played GPU. But the compiler needs no GPU either. From the types of the arguments and a target, it makes the same text as on a machine with a GPU. The target `sm_90` is a Hopper GPU, such as an H100 or H200. `ptx_of` compiles a recorded launch.
 #
 # **Predict.** This kernel rounds its numbers to half precision if there are many of them. In the interpreter it runs. Does it compile?
 
@@ -921,9 +921,9 @@ with recorded_launches() as launches:
 attempt(lambda: ptx_of(launches[0]))
 
 # %% [markdown]
-# To Python a name is a name. In a compiled program a variable has one type, whichever way the program goes. The interpreter accepts a good deal more than a GPU can run, so a kernel that has never been compiled is half tested.
+# In Python, a name can have a value of any type. In a compiled program, a variable has the same type on every path. The interpreter accepts much more than a GPU can run, so a kernel that has never been compiled is only half tested.
 #
-# Now ours, for contiguous rows of 600.
+# Now we compile our own kernel, for contiguous rows of 600.
 
 # %%
 def for_hopper(columns, warps=4, known=()):
@@ -942,17 +942,17 @@ for stage in ("ttir", "ttgir", "llir", "ptx", "sass"):
     print(f"{stage:6}", f"{len((getattr(code, stage) or '').splitlines()):5} lines")
 
 # %% [markdown]
-# Five languages, each nearer to the machine. In TTIR there are blocks and no threads yet. TTGIR says which thread holds which element. LLVM IR and PTX are the program of *one thread*; PTX is NVIDIA's assembly language for GPUs in general, and SASS that of this one. In PTX the kernel's lines can still be found again.
+# These are five languages, and each is nearer to the machine than the one before. TTIR has blocks and no threads yet. TTGIR says which thread has which element. LLVM IR and PTX are the program of *one thread*. PTX is NVIDIA's assembly language for GPUs in general, and SASS is the language of this GPU. In PTX you can still find the kernel's lines.
 #
-# **Predict.** Four warps are 128 threads, the block has 1,024 places. How many loads does the line with `tl.load` leave in the program of one thread? And what does `tl.sum` become, when each thread holds only a part of the row? Move to the lines and look.
+# **Predict.** Four warps are 128 threads, and the block has 1,024 places. How many loads does the line with `tl.load` become in the program of one thread? And what does `tl.sum` become, if each thread has only a part of the row? Move to the lines and look.
 
 # %%
 kernel_ptx(rms_kernel, code, line=6)
 
 # %% [markdown]
-# Eight loads, each under a predicate: that is the mask. The sum goes in three stages. Each thread adds its own eight squares (`fma`). Then threads of a warp exchange: `shfl.sync.bfly` hands a register to the thread whose number differs in one bit, and after five of them, 16, 8, 4, 2, 1, all 32 hold the sum. Last, the four warps: one thread of each puts its sum into *shared* memory, all wait at a barrier (`bar.sync`), and the four sums are added with two exchanges more.
+# There are eight loads, each with a predicate, which is the mask. The sum has three stages. First, each thread adds its own eight squares (`fma`). Then the threads of a warp exchange their sums: `shfl.sync.bfly` exchanges registers between two threads with numbers that differ in one bit. After five exchanges, over distances of 16, 8, 4, 2 and 1, all 32 threads have the sum of their warp. Last come the four warps. One thread of each warp puts its sum into *shared* memory, all threads wait at a barrier (`bar.sync`), and two more exchanges add the four sums.
 #
-# **Predict.** The same kernel with one warp: which of these instructions vanish?
+# **Predict.** We compile the same kernel with one warp. Which of these instructions vanish?
 
 # %%
 for warps in (4, 1):
@@ -964,9 +964,9 @@ for warps in (4, 1):
     print(f"{warps} warps:", dict(found))
 
 # %% [markdown]
-# No shared memory, no barrier: a warp keeps step by itself. For that every thread has 32 elements now in place of 8. Which is better, a GPU must say, and further down it does.
+# Shared memory and barriers vanish, because one warp needs only `shfl.sync`, which makes its threads wait for each other. In return, every thread now has 32 elements instead of 8. Only a GPU can say which version is better, and further down it does.
 #
-# Now look at the loads again: `ld.global.b32`, one number of 32 bits each. A GPU can move four in one instruction, `ld.global.v4.b32`, if the address is a multiple of 16 bytes. **Predict.** 600 columns and 4,096 columns: in which does each row begin at such an address? And what does the compiler know of it?
+# Now look at the loads again: each `ld.global.b32` loads one number of 32 bits. A GPU can load four numbers with one instruction, `ld.global.v4.b32`, if the address is a multiple of 16 bytes. **Predict.** Take 600 columns and 4,096 columns. With which width does each row begin at such an address? And how much of this does the compiler know?
 
 # %%
 def loads(code):
@@ -980,11 +980,11 @@ for columns, known in {600: [], 4096: ["columns", "x_row"]}.items():
     print(f"{columns:5,} columns:", loads(code), layout.split("{")[1].split(",")[0])
 
 # %% [markdown]
-# 4,096 columns, nearly seven times as many, take the same eight loads. TTGIR, where it is decided who holds what, says it as well: a thread holds one element and skips to its next, or it holds four neighbours at a time. But 600 floats are 2,400 bytes, which *is* a multiple of 16. Each row could be loaded four at a time!
+# 4,096 columns are nearly seven times as many, and they take the same eight loads. TTGIR, which gives each thread its elements, shows the difference. With 600 columns, a thread has single elements that are far apart. With 4,096 columns, it has four neighbours at a time. But 600 floats are 2,400 bytes, which *is* a multiple of 16. Each row could be loaded four numbers at a time!
 #
-# The compiler doesn't know. `columns` and `x_row` come in when the kernel is launched. Of such a number's divisors Triton asks one thing only, whether 16 is among them, and if so it compiles a version of its own; that is what `known` stands for. (It also asks whether the number is 1, and then takes it for a constant.) 4,096 % 16 = 0, and 600 % 16 = 8. So a stride of 600 is any number, and a row may begin anywhere.
+# The compiler doesn't know this, because `columns` and `x_row` come in only when the kernel is launched. Triton asks only whether 16 divides such a number. If so, it compiles a separate version, and our argument `known` asks for that version. (It also asks whether the number is 1, and then treats it as a constant.) 4,096 % 16 = 0, and 600 % 16 = 8. So for the compiler a stride of 600 is just any number, and a row may begin anywhere.
 #
-# One can tell it more. The finished softmax passes the width as a number of groups, and the size of a group as a constant: 75 groups of 8. Here it is without that trick, and with it.
+# You can tell the compiler more. The finished softmax passes the width as a number of groups, and the size of a group as a constant: 75 groups of 8. Here are the loads without that trick and with it.
 
 # %%
 from utils.softmax import compiled
@@ -1001,17 +1001,17 @@ for align in (1, 8):
 
 # %% tags=["hide-input"]
 choice(
-    "Rows of 1,000 float32, with width and stride as run-time integers. How will they be loaded?",
+    "A row has 1,000 float32, and its width and stride are run-time integers. How will it be loaded?",
     {
-        "four at a time, since 4,000 bytes are a multiple of 16": "True of the bytes. Triton asks whether 16 divides the *number*, and 1,000 = 62 · 16 + 8.",
+        "four at a time, since 4,000 bytes are a multiple of 16": "That is true of the bytes. But Triton asks whether 16 divides the *number*, and 1,000 = 62 · 16 + 8.",
         "one at a time": "1,000 % 16 is 8, as with 600. For 1,008 columns it would be four at a time.",
-        "two at a time": "8 divides 1,000, but nobody asks for that: it is 16, or nothing known.",
+        "two at a time": "8 divides 1,000, but Triton doesn't ask about 8. It asks only about 16.",
     },
     answer="one at a time",
 )
 
 # %% [markdown]
-# One pass has a price, and the compiler can tell it without running anything. A thread has at most 255 registers. **Predict.** A row of 16,384 columns, kept whole: what happens with one warp, whose 32 threads must hold 512 elements each?
+# One pass has a price, and the compiler can show it without running anything. A thread has at most 255 registers. **Predict.** The kernel keeps a whole row of 16,384 columns. With one warp, each of the 32 threads must keep 512 elements. What happens?
 
 # %%
 for warps in (1, 2, 4, 8, 16):
@@ -1022,9 +1022,9 @@ for warps in (1, 2, 4, 8, 16):
     )
 
 # %% [markdown]
-# It *spills*: what finds no register goes to memory and comes back, the very traffic that one pass was to spare. (The figures are those of NVIDIA's assembler, which Triton's package brings along.)
+# It *spills*: values without a register go to memory and come back. That is the very traffic that one pass should save. (The figures come from NVIDIA's assembler, which is in Triton's package.)
 #
-# So block, warps, and whether to keep the row or to walk over it, are choices, and the best depends on width, dtype and GPU. `triton.autotune` makes them by trying: a list of configurations, each timed at the first launch with new sizes.
+# So there are choices: the block, the number of warps, and whether to keep the row or to loop over it. The best choice depends on width, dtype and GPU. `triton.autotune` finds it by trying: at the first launch with new sizes, it times every configuration in a list.
 
 # %%
 choices = [triton.Config({}, num_warps=warps) for warps in (4, 8, 16)]
@@ -1035,13 +1035,13 @@ attempt(
 )
 
 # %% [markdown]
-# Its candidates differ in what the compiler was just asked for, 4, 8 or 16 warps, and which is fastest only a GPU can say: so `launch` refuses to pretend.
+# Its candidates differ in the number of warps, 4, 8 or 16, and only a GPU can say which is fastest. So `launch` refuses to choose.
 #
 # ### What a GPU said
 #
-# One has been asked. The course comes with the *record* of an H100, one of the GPUs for which you have been compiling: what `python -m benchmarks.gpu` measured there, under another version of PyTorch than yours. (With the course's repository on a machine with a GPU, the same command makes a record of that one.)
+# We have asked a GPU. The course comes with the *record* of an H100, one of the GPUs that you have compiled for. It contains the measurements of `python -m benchmarks.gpu`, with a different version of PyTorch from yours. (If you have the course's repository and a GPU, the same command makes a record of your GPU.)
 #
-# The course's softmax was written as you work here, with no GPU in reach: every test of it had run in the interpreter, and its kernels had been compiled only to be read. **Predict.** Then the same tests ran on the H100, for the first time: values, dtypes and strides of every kind, opcheck, gradcheck, the compiler. How many failed?
+# The course's softmax was written as you work here, with no GPU in reach. Every test of it had run in the interpreter, and its kernels had been compiled only to be read. **Predict.** Then the same tests ran on the H100 for the first time. They try values, dtypes and strides of every kind, opcheck, gradcheck and the compiler. How many failed?
 
 # %%
 record = records.load("nvidia-h100-80gb-hbm3")
@@ -1051,9 +1051,9 @@ for name, check in record.result("checks").items():
     print(f"{name:12} {check['outcome']:7} {check['says'][:85]}")
 
 # %% [markdown]
-# None. So was that drill too severe, by which right in the interpreter need not be right on a GPU? The interpreter had proved the arithmetic, and to the last digits the GPU computes the same (`same_as_cpu`). The other half was read and not run: the kernels had gone through the compiler for just that chip; a program reads nothing that another writes, so no order can hurt; and where the interpreter is known to err, the source goes round it. A little is left that neither shows. One such thing is `far`: rows that begin more than 2³¹ elements behind the first, which takes a tensor of four gigabytes to try. It holds, for `row` was made 64 bits wide.
+# Not one failed. A drill said that a kernel may be right in the interpreter and fail on a GPU. Was it wrong? The interpreter had proved the arithmetic, and the GPU computes the same up to the last digits (`same_as_cpu`). The rest was read, not run. The kernels had been compiled for just that chip. No program reads the results of another program, so the order of the programs can't matter. And the source works around the known faults of the interpreter. But not everything can be tried without a GPU. One example is `far`, with rows that begin more than 2³¹ elements after the first row, in a tensor of four gigabytes. This test passes, because `row` was made 64 bits wide.
 #
-# Now the question from above, put to the softmax. **Predict.** Rows of 600, one to a program. The GPU has 132 multiprocessors. 1, 2, 4 or 8 warps: which is best for 64 rows, and which for 65,536?
+# Now we ask the question from above about the softmax. **Predict.** Each program takes one row of 600, and the GPU has 132 multiprocessors. Which number of warps, 1, 2, 4 or 8, is best for 64 rows, and which is best for 65,536 rows?
 
 # %%
 from utils.softmax.launch import Launch, choose
@@ -1074,11 +1074,11 @@ for dtype, itemsize in {"float32": 4, "bfloat16": 2}.items():
         print(f"{dtype:8} {rows:6,} rows of 600: ", *(f"{time:7.2f}" for time in one_row))
 
 # %% [markdown]
-# It depends on how many rows there are. With 64 every program has a multiprocessor to itself, and what counts is how long *one* takes: in float32 four warps or eight, whose threads go through fewer elements one after the other. With 65,536 there is always another program to go on with while one waits, and one warp is as good as four: the memory is what they all wait for. In bfloat16 there is half as much to wait for, and what was hidden behind it comes out. It fits what you have read: barriers and exchanges through shared memory, twice for each row of 1,200 bytes. With eight warps it takes nearly twice the time.
+# It depends on the number of rows. With 64 rows, every program has its own multiprocessor, and only the time of *one* program counts. In float32, four or eight warps are best, because each thread then goes through fewer elements. With 65,536 rows, there is always another program to run while one waits. So one warp is as good as four, because they all wait for memory. In bfloat16 that wait is half as long, and it no longer hides the other work. You have read that work in the PTX: barriers and exchanges through shared memory, twice for each row of 1,200 bytes. With eight warps, the kernel takes nearly twice the time.
 #
-# Somebody could have known. The course's softmax tunes nothing at run time; it has a table, in `utils/softmax/launch.py`, and that was reasoned from figures like those above before any GPU was asked. Nothing may spill; a thread should have four to eight loads under way; of many narrow rows each gets a warp or two, and of few each gets four.
+# Could we have known this beforehand? The course's softmax tunes nothing at run time. It has a table in `utils/softmax/launch.py`. The table was reasoned from figures like the ones above, before any GPU was asked. The table follows a few rules. Nothing may spill. A thread should have four to eight loads under way. If there are many narrow rows, each gets one or two warps. If there are few rows, each gets four.
 #
-# **Predict.** On 40 kinds of tensor, forward and backward, in 2 and in 4 bytes, the H100 tried whatever launch is sensible, 441 in all. How often was the reasoned one within 3 % of the best? And how much can one lose, by taking the worst?
+# **Predict.** On 40 kinds of tensor, forward and backward, in 2 and in 4 bytes, the H100 tried every sensible launch, 441 in all. How often was the launch from the table within 3 % of the best launch? And how much do you lose with the worst launch?
 
 # %%
 corrected = {("forward", 2, 4096, 32768): Launch(False, 32768, 32)}  # what the table said before
@@ -1097,7 +1097,7 @@ for shape, share in lost.items():
 print(f"the worst takes {median(worst):.1f} times as long as the best, up to {max(worst):.1f}")
 
 # %% [markdown]
-# 37 of 40, where up to a factor of 2.4 was to be lost. That is what reading is worth: what it leaves for a GPU to say are a few percent. Two of the three misses are a tenth of a microsecond. The third is a real one, and reading didn't see it coming. Look up the two launches: which kernel was better?
+# It was in 37 of 40 cases, and the worst choice costs up to a factor of 2.4. So reading is worth a lot: it leaves only a few percent for a GPU to decide. Two of the three misses are a tenth of a microsecond. The third is a real one, and reading didn't predict it. Look up the launches of that case: which kernel was better?
 
 # %%
 for launched, seconds in sorted(tried("forward", 2, 4096, 32768).items(), key=lambda item: item[1]):
@@ -1106,17 +1106,17 @@ for launched, seconds in sorted(tried("forward", 2, 4096, 32768).items(), key=la
 # %% tags=["hide-input"]
 true_false(
     "Of two kernels for the same softmax, the one that reads its row once is at least as fast as the one that reads it twice.", False,
-    "Here the loop, which reads each row of 64 KiB in two tiles and then again, beats the kernel that keeps it by 5 %: the second reading comes out of a cache. In float32 it is the other way round (ask `tried`, with 4 in place of 2). The count of bytes tells what is possible; what is best, near that, only trying tells.",
+    "Here the loop reads each row of 64 KiB in two tiles, and then reads it again. It is still 5 % faster than the kernel that keeps the row, because the second reading comes from a cache. In float32 the kernel that keeps the row is faster (ask `tried`, with 4 in place of 2). The count of bytes says what is possible. Only a measurement says which kernel comes nearest to that.",
 )
 
 # %% [markdown]
 # ## How fast can it be
 #
-# First, not *how fast is it*, but how fast it could be: a count of bytes, divided by a bandwidth from a data sheet. The count is exact, and tells what no kernel can beat. Then the record says how near one comes.
+# The first question is not how fast it *is*, but how fast it *could* be. The answer is a count of bytes, divided by a bandwidth from a data sheet. The count is exact, and gives a bound that no kernel can beat. Then the record says how near to this bound a kernel comes.
 #
 # Take the logits of 2,048 sequences of 32 tokens: 65,536 rows of 600 float32. An H100 moves 3.35 TB a second.
 #
-# **Predict.** How long does each way take at least? And the arithmetic, five FLOPs an element or so, at 67 TFLOP/s: does it come into play?
+# **Predict.** How long does each way take at least? The arithmetic is about five FLOPs an element, at 67 TFLOP/s. Does it matter?
 
 # %%
 BANDWIDTH, FLOPS = 3.35e12, 67e12  # of an H100 SXM, by its data sheet: B/s; FLOP/s in float32
@@ -1127,7 +1127,7 @@ for way, passes in {"op by op": 8, "three passes": 4, "online": 3, "one pass": 2
 print(f"the arithmetic alone       {5 * elements / FLOPS * 1e6:6.1f} µs")
 
 # %% [markdown]
-# The arithmetic is a thirtieth of the best. So the rule for every kernel of this kind: **its time is its bytes**. Fewer passes, fewer bytes an element (half precision halves the time), and nothing else matters much, until the tensor is so small that starting the kernel takes longer than running it.
+# The arithmetic takes a thirtieth of the shortest of these times. So here is the rule for every kernel of this kind: **its bytes decide its time**. Fewer passes make it faster, and fewer bytes an element do too (half precision halves the time). Nothing else matters much, until the tensor is so small that the kernel takes longer to start than to run.
 
 # %% tags=["hide-input"]
 number(
@@ -1135,12 +1135,12 @@ number(
     70,
     unit="µs",
     tolerance=1,
-    why="Three times 65,536 · 600 · 2 bytes are 236 MB. Divided by 3.35 TB/s: 70 µs.",
-    wrong={141: "That is float32: an element of bfloat16 has 2 bytes.", 47: "Count again: two tensors are read and one is written."},
+    why="Three times 65,536 · 600 · 2 bytes are 236 MB. Divided by 3.35 TB/s, this is 70 µs.",
+    wrong={141: "That is the time in float32. An element of bfloat16 has 2 bytes.", 47: "Count again: two tensors are read and one is written."},
 )
 
 # %% [markdown]
-# So much for the bound. Now four kernels on the H100, for the same rows: `copy` reads and writes as many bytes and computes nothing; ours; what `torch.compile` makes of `torch.softmax`; and the one that PyTorch brings along. **Predict.** The bound of the forward in float32 is 94 µs. Who comes how near? And is it true that half precision halves the time?
+# So much for the bound. Now we compare four kernels on the H100, for the same rows. `copy` reads and writes as many bytes and computes nothing. The other three are softmax kernels: ours, the one that `torch.compile` makes from `torch.softmax`, and PyTorch's own. **Predict.** The bound of the forward in float32 is 94 µs. How near does each kernel come to this bound? And is it true that half precision halves the time?
 
 # %%
 def measured(rows, columns, dtype="float32", direction="forward"):
@@ -1161,13 +1161,13 @@ for direction in ("forward", "backward"):
         print(f"{direction:8} {dtype:9}", *(f"{time * 1e6:9.1f}" for time in times))
 
 # %% [markdown]
-# In the first line a softmax costs what a copy costs, whoever wrote it: the exponentials, the maximum, the sum are hidden behind the bytes. None reaches the bound, the copy neither, for a data sheet tells what the wires could carry; a tenth of that nobody gets.
+# In the first line, a softmax takes as long as a copy, no matter who wrote it. The exponentials, the maximum and the sum are hidden behind the bytes. But not even the copy reaches the bound. A data sheet says what the wires could carry, and about a tenth of that is never reached.
 #
-# And half precision? Ours and the compiler's are halved. PyTorch's own is not: in bfloat16 it takes one and a half times as long as a copy does, and in both backwards twice as long, though it has no byte more to move. So bytes are a *bound*, and whoever reaches it has earned it: by loads that are wide enough, and enough of them under way. What those two kernels wait for, times alone don't tell; that takes a profiler ([phase 09](09_profiling.ipynb#cell-id=total-and-self)).
+# And half precision? For our kernel and the compiler's kernel, the time is halved. For PyTorch's own kernel it is not. In bfloat16 that kernel takes one and a half times as long as a copy. In both backwards PyTorch takes twice as long as a copy, although it moves no more bytes. So bytes are only a *bound*. To come near it, a kernel needs loads that are wide enough, and enough loads under way. Times alone don't say what PyTorch's two kernels wait for. That takes a profiler ([phase 09](09_profiling.ipynb#cell-id=total-and-self)).
 #
-# The same as a roofline, which you know from [phase 01](01_tensors.ipynb#cell-id=counting-flops-and-bytes): to the right the FLOPs that are done for each byte, up the FLOP/s that the machine then allows. The LM head's product is drawn in as well. Hollow marks are a bound; a filled mark was measured, where the record has a softmax of just so many rows (64, 512, 4,096 and 65,536, which are 2, 16, 128 and 2,048 sequences).
+# Here is the same as a roofline, which you know from [phase 01](01_tensors.ipynb#cell-id=counting-flops-and-bytes). The horizontal axis has the FLOPs for each byte, and the vertical axis has the FLOP/s that the machine then allows. The LM head's product is in the figure as well. A hollow mark is a bound. A filled mark was measured. There is one if the record has a softmax with that number of rows (64, 512, 4,096 and 65,536, which are 2, 16, 128 and 2,048 sequences).
 #
-# **Predict.** You raise the batch. Which of the three points moves? And how near to its bound is our softmax with two sequences, how near with 2,048?
+# **Predict.** You raise the batch. Which of the three points moves? And how near to its bound is our softmax with two sequences, and how near with 2,048?
 
 # %%
 from utils.views import roofline
@@ -1192,16 +1192,16 @@ for batch in SEQUENCES:
 roofline(work, peak_flops=FLOPS, peak_bandwidth=BANDWIDTH)
 
 # %% [markdown]
-# The LM head moves: a larger batch shares the weight, and from five sequences on its arithmetic is the bound. Softmax stands still, or its bound does. What is reached climbs towards it: two sequences are 307 KB, a tenth of a microsecond's worth of bandwidth, and take two microseconds, for to begin a kernel and to end it takes its time, however little it does. (Nothing of Python's is in that yet: the launches came out of a CUDA graph. [Phase 09](09_profiling.ipynb#cell-id=fewer-larger-later) adds it.)
+# The LM head moves, because a larger batch shares the weight. From five sequences on, its arithmetic is the bound. The bound of softmax stays in its place, and the measured speed climbs towards it. Two sequences are 307 KB, which the memory could move in a tenth of a microsecond. But they take two microseconds, because even a tiny kernel takes time to start and to end. (Python's share is not included, because the launches came out of a CUDA graph. [Phase 09](09_profiling.ipynb#cell-id=fewer-larger-later) adds it.)
 #
-# Every row brings its own bytes and its own FLOPs, in the same proportion, whatever the batch. Fusing is the only thing that moves it, from 0.16 to 0.63 FLOP a byte, and that is four times the speed.
+# Every row of a softmax brings its own bytes and its own FLOPs, so their ratio is the same for every batch. Only fusing changes this ratio, from 0.16 to 0.63 FLOP a byte, and that is four times the speed.
 
 # %% tags=["hide-input"]
 choice(
-    "A GPU with twice the FLOP/s and the same memory. What happens to a fused softmax of this size?",
+    "A new GPU has twice the FLOP/s and the same memory. What happens to a fused softmax of this size?",
     {
-        "It takes half the time": "It would, if the arithmetic were what it waits for.",
-        "Next to nothing": "The slanted roof is memory's, and stays where it is. The ridge moves to the right, further away from the point.",
+        "It takes half the time": "It would, if it waited for the arithmetic.",
+        "Next to nothing": "The slanted roof is the limit of the memory, and stays where it is. The ridge moves to the right, further away from the point.",
         "It gets slower": "Neither bytes nor bandwidth have changed.",
     },
     answer="Next to nothing",
@@ -1210,9 +1210,9 @@ choice(
 # %% [markdown]
 # ## The finished softmax, read
 #
-# **Solve the lab before you read on.** What follows is the course's own answer to it. It lies open in `utils/softmax`, since you will need the operator from here on; but what you take from there you will not have learnt.
+# **Solve the lab before you read on.** The rest of this section shows the course's own solution. It is in `utils/softmax`, because you will need the operator from here on. But you learn nothing from copying it.
 #
-# When you have yours, compare. You know all the parts; here is how they look when speed is meant.
+# When your softmax works, compare the two. You know all the parts. Here they are written for speed.
 
 # %%
 import inspect
@@ -1222,9 +1222,9 @@ from utils.softmax import kernel, op
 print(inspect.getsource(kernel.softmax_rows.fn))
 
 # %% [markdown]
-# Four things are different from our `rms_kernel`. A program takes `ROWS` rows at once, a tile of two dimensions, so that narrow rows don't leave its threads idle. `INDEX` is 32 bits within a row where that is enough, since 64-bit arithmetic is slower. The groups of `ALIGN` you have seen work. And `evict_first` tells the caches that no one will ask for these bytes again.
+# Four things are different from our `rms_kernel`. A program takes `ROWS` rows at once, a tile of two dimensions, so that narrow rows don't leave its threads idle. `INDEX` has 32 bits within a row if that is enough, because 64-bit arithmetic is slower. You have already seen the groups of `ALIGN` at work. And `evict_first` tells the caches that these bytes will not be needed again.
 #
-# The other kernel of that file is for rows that no register file can hold. Here is the heart of it, the online softmax.
+# The other kernel of that file is for rows that are too long for any register file. Here is its heart, the online softmax.
 
 # %%
 lines = inspect.getsource(kernel.softmax_loop.fn).splitlines()
@@ -1232,9 +1232,9 @@ first = next(k for k, line in enumerate(lines) if "raised =" in line)
 print("\n".join(lines[first:first + 5]))
 
 # %% [markdown]
-# `top` is the maximum so far, `total` the sum of exponentials less that maximum. If the maximum rises, the old sum shrinks by exp(old − new), and is right again. The line with `base` is there for a row that has brought nothing but −inf so far. Look up in the source how it goes over the row the second time: from the end. What it has read last, the caches still hold.
+# `top` is the maximum so far, and `total` is the sum of the exponentials after that maximum was subtracted. If the maximum rises, the old sum is multiplied by exp(old − new), and is right again. The line with `base` is for a row that contained nothing but −inf so far. Look up in the source how the kernel goes over the row the second time. It begins at the end, because the last numbers that it read are still in the caches.
 #
-# Is that a fine thought, or does it pay? **Predict.** Rows of 131,072, which nobody can keep: two readings and a write, 3N. If memory had to serve every one of them, how long would it take at least, and how long did it take?
+# That is a fine idea, but does it pay? **Predict.** Rows of 131,072 fit into no register file, so there are two readings and a write, which is 3N. If all three went to memory, how long would that take at least? And how long did the kernel really take?
 
 # %%
 for dtype in ("float32", "bfloat16"):
@@ -1245,9 +1245,9 @@ for dtype in ("float32", "bfloat16"):
     )
 
 # %% [markdown]
-# Faster than the memory could be. So part of the second reading never went there: the caches had it, and more of it in bfloat16, where a row has half the bytes.
+# That is faster than the memory could be. So a part of the second reading never went to memory, because it was still in the caches. In bfloat16 that part is larger, because a row has half the bytes.
 #
-# And the operator, where PyTorch is told:
+# And here is the operator, which makes the kernels known to PyTorch:
 
 # %%
 print(
@@ -1257,7 +1257,7 @@ print(
 )
 
 # %% [markdown]
-# **Predict.** Our `twice` could be differentiated no further, for it detached. Can this one? Ask it for a third derivative.
+# **Predict.** The result of our `twice` could not be differentiated again, because `twice` detaches. Is this operator better? Ask it for a third derivative.
 
 # %%
 x = torch.tensor([[0.5, -1.0, 2.0]], dtype=torch.float64, requires_grad=True)
@@ -1268,31 +1268,31 @@ for function in (softmax, lambda x: torch.softmax(x, -1)):
     print(d.detach())
 
 # %% [markdown]
-# It can: its second backward is made of PyTorch's own operators, each of which has a backward of its own, and so on without end.
+# It is. Its second backward is made of PyTorch's own operators. Each of them has its own backward, and so on without end.
 
 # %% [markdown]
 # ## What you can now do
 #
 # [The lab](../release/05_custom_op/05_custom_op.ipynb) of this phase asks you to do it:
 #
-# - plan a launch: grid, block, and the places that are masked off;
+# - plan a launch, with its grid, its block and its masked places;
 # - write a row softmax in Triton, for any width, strides and dtype, and its backward;
 # - compile it for a GPU that you don't have, and read its PTX: loads and stores, their widths, the reductions;
-# - register it, with schema, fake, autograd and a kernel for the CPU, and pass `gradcheck`, `opcheck` and the compiler;
-# - make it differentiable twice;
-# - tell the bytes that it moves, and the time that memory allows;
+# - register it as an operator, with schema, fake, autograd and a kernel for the CPU, and pass `gradcheck`, `opcheck` and the compiler;
+# - make this operator differentiable twice;
+# - compute how many bytes a softmax moves, and the time that memory allows;
 # - put it behind MiniGPT's LM head, in one line.
 #
-# And you can answer the question. PyTorch must be told a name and a schema, a kernel for each device, what comes out where nothing is computed, and how to go back, by an operator again. Each of these is one slot or one function; and none of the proofs that you got them right sees all of it.
+# And you can answer the question. PyTorch needs a name with a schema, a kernel for each device, a fake that describes the result without computing it, and a formula for the gradient that calls an operator again. Each of these is one slot or one function. No single proof sees whether all of them are right.
 
 # %% [markdown]
 # ## What this phase leaves out
 #
-# - **Fusing without writing a kernel**: [phase 06](06_compile.ipynb#cell-id=fusion-and-the-code) reads what `torch.compile` makes of `rms_plain` by itself. A kernel of one's own is for where the compiler finds nothing as good.
-# - **Time**: streams, launches, measuring properly. [Phase 09](09_profiling.ipynb#cell-id=two-clocks).
-# - **Products of matrices in Triton**, with tiles and tensor cores, and attention fused with its softmax: [Triton's own tutorials](https://triton-lang.org/main/getting-started/tutorials/index.html) begin where this ends.
-# - **C++ and CUDA extensions**: the same registration, in another language (`TORCH_LIBRARY`).
-# - `vmap` over your operator: `register_vmap`.
+# - **Fusing without writing a kernel**: [phase 06](06_compile.ipynb#cell-id=fusion-and-the-code) reads what `torch.compile` makes of `rms_plain` by itself. Write your own kernel if the compiler finds nothing as good.
+# - **Time**: [phase 09](09_profiling.ipynb#cell-id=two-clocks) is about streams, launches and good measurements.
+# - **Products of matrices in Triton**, with tiles and tensor cores, and **fused attention**: [phase 11](11_tiles.ipynb#cell-id=the-same-as-a-kernel) builds both.
+# - **C++ and CUDA extensions**: they use the same registration in another language (`TORCH_LIBRARY`).
+# - **`vmap` over your operator**: it needs `register_vmap`.
 
 # %% [markdown]
 # ## Sources

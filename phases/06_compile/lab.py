@@ -8,20 +8,21 @@
 # # Lab 06: torch.compile
 #
 # Nine exercises and one question, 40 points, about three hours without the *further* exercises 4, 5
-# and 6, which take two hours more. A class may leave those out, or count them as a bonus; where
-# yours says nothing, all points count. The lab follows
-# [lesson 06](../../notebooks/06_compile.ipynb). You take apart the three machines behind
-# `torch.compile`: the tracer that makes a graph of a function, the optimizer that adds a backward
-# and decides what is saved, and the emitter that fuses and writes code.
+# and 6, which take two hours more. A class may leave those out, or count them as a bonus. Otherwise
+# all points count. The lab follows [lesson 06](../../notebooks/06_compile.ipynb). You take apart
+# the three machines behind `torch.compile`: the tracer that makes a graph of a function, the
+# optimizer that adds a backward and decides what is saved, and the emitter that fuses and writes
+# code.
 #
-# A backend does its work while other code is compiled, so yours is tried by a *driver*, a function of
-# `utils/drivers/compiling.py`. Each graded cell begins with `check(...)`, which gives the verdict
-# that grading would: it uses the same drivers with functions, shapes and numbers that you have not
-# seen, new ones each time. Graphs are counted where your code runs, in its own process; the values
-# that come out count just as much.
+# A backend works while other code is compiled. So a *driver*, a function of
+# `utils/drivers/compiling.py`, calls your backend. Each graded cell begins with `check(...)`, which
+# gives the same verdict as grading. It uses the same drivers with functions, shapes and numbers
+# that you have not seen, and new ones each time. Graphs are counted in the process in which your
+# code runs. The values count just as much.
 #
-# Parts of an exercise earn their points separately, and no exercise needs the answer to another.
-# Stuck? Each holds two hints, folded away. Run the next cell, then start.
+# Parts of an exercise earn their points separately, and no exercise needs the answer to another
+# exercise. If you are stuck, open the hints: each exercise has two, folded away. Run the next cell,
+# then start.
 
 # %% given="setup"
 import re
@@ -44,34 +45,34 @@ from utils.softmax import softmax
 # graphs.*
 # From the lesson: [A graph is data](../../notebooks/06_compile.ipynb#cell-id=a-graph-is-data).
 #
-# A backend is a function of a graph, `gm`, a `torch.fx.GraphModule`, and of a list of example inputs.
-# It returns something that can be called in the graph's place. Write `reporting_backend(report)`,
-# which returns a backend. Each time that Dynamo hands it a graph, the backend appends one dictionary
-# to the list `report`:
+# A backend is a function of a graph and of a list of example inputs. The graph, `gm`, is a
+# `torch.fx.GraphModule`. A backend returns something that can be called in the graph's place. Write
+# `reporting_backend(report)`, which returns a backend. Each time that the backend gets a graph from
+# Dynamo, it must append one dictionary to the list `report`:
 #
 # - `"ops"`: for each operation of the graph, in order, a tuple of its name and the shape of its
-#   result. Operations are the nodes that call a function or a method. The name is the function's
-#   `__name__`, and of a method it is the node's target. (A node's own name, `node.name`, is none of
-#   these: Dynamo takes it from a variable.) Where the result is not a tensor, the shape is None;
-# - `"inputs"`: the shapes of what the graph takes, in order;
+#   result. Operations are the nodes that call a function or a method. For a function, the name is
+#   its `__name__`; for a method, it is the node's target. (It is not `node.name`, which Dynamo
+#   takes from a variable.) If the result is not a tensor, the shape is None;
+# - `"inputs"`: the shapes of the graph's inputs, in order;
 # - `"outputs"`: how many values the graph returns.
 #
-# All sizes are fixed, and a shape may be a tuple, a list or a `torch.Size`. What the backend returns
-# does what the graph says, no more and no less, so a compiled function gives the same as before,
-# gradients included.
+# All sizes are fixed, and a shape may be a tuple, a list or a `torch.Size`. The function that the
+# backend returns must do exactly what the graph does, so that a compiled function gives the same
+# results as before, gradients included.
 #
 # `driver.report(reporting_backend, steps, x, weights)` compiles a program of the steps that
-# `driver.program` lists, and hands its graphs to your backend, as Dynamo does.
+# `driver.program` lists, and passes its graphs to your backend, as Dynamo does.
 #
 # <details><summary>What is in a graph?</summary>
 #
-# `gm.graph.nodes`, in order; `print(gm.graph)` shows them. A node has `op`, `target`, `args`
-# and `users`. Dynamo notes in `node.meta["example_value"]` what it knows of a node's value, a fake
-# tensor.
+# `gm.graph.nodes` has the nodes in order, and `print(gm.graph)` shows them. A node has `op`,
+# `target`, `args` and `users`. In `node.meta["example_value"]` Dynamo notes what it knows about a
+# node's value: a fake tensor.
 # </details>
 # <details><summary>How many values does it return?</summary>
 #
-# The last node is the output. Its `args` hold one thing, a tuple of what is returned.
+# The last node is the output. Its `args` contain one thing, the tuple of returned values.
 # </details>
 
 # %% solution="reporting_backend"
@@ -145,35 +146,36 @@ verify("reporting_backend", reporting_backend)
 # the limit.*
 # From the lesson: [Guards: what a graph believes](../../notebooks/06_compile.ipynb#cell-id=guards-what-a-graph-believes).
 #
-# A function `f(x, k)`, in which `x * k` is computed, is compiled and called several times. Predict how
-# many graphs there are after each call. `count_graphs(calls)` gets a list of calls, each a tuple of
-# the shape of `x`, its dtype, and `k`; it returns a list of as many numbers. In one list `k` is an int
-# throughout, or a float throughout. All tensors are contiguous, and nothing else changes.
+# A function `f(x, k)`, which computes `x * k`, is compiled and called several times. Predict how
+# many graphs there are after each call. `count_graphs(calls)` gets a list of calls. Each call is a
+# tuple of the shape of `x`, its dtype, and `k`. Return a list with one number for each call. In one
+# list `k` is always an int, or always a float. All tensors are contiguous, and nothing else
+# changes.
 #
-# What you need of the rules of torch 2.13:
+# The rules of torch 2.13 that you need:
 #
-# - Each graph has guards: the dtype of `x`, how many dimensions it has, each of its sizes, and `k`. A
-#   size, or `k`, is either one exact number, or it is open. A call that fits a graph that is there
-#   makes no other. One that fits none makes one, until there are eight: from then on it runs
-#   without.
-# - When a graph is made, a size is exact, unless it was another number when an earlier graph was made,
-#   of whatever dtype: then it is open. The same holds of `k`. Once `x` had another number of dimensions than before, all
-#   of its sizes are open from then on.
-# - An open size is any size from 2 up. A size of 0 or 1 is exact in the graph that is made for it, even
-#   where it would be open. An open `k` is any number, 0 and 1 among them.
+# - Each graph has guards: the dtype of `x`, how many dimensions it has, each of its sizes, and `k`.
+#   A size, or `k`, is either one exact number, or it is open. A call that fits an existing graph
+#   makes no new one. A call that fits no graph makes a new one, until there are eight. After that,
+#   such a call runs without a graph.
+# - When a graph is made, a size is exact, unless it was another number when an earlier graph of any
+#   dtype was made. In that case it is open. The same is true of `k`. When the number of dimensions
+#   of `x` has changed, all of its sizes are open from then on.
+# - An open size is any size from 2 up. A size of 0 or 1 is exact in the graph that is made for it,
+#   even if it would otherwise be open. An open `k` is any number, including 0 and 1.
 #
-# The function calculates. It compiles nothing; you may, in a cell of your own:
-# `driver.count_as_torch_does(calls)` asks torch.
+# Your function must calculate the numbers, and it must not compile anything. In another cell you
+# may compile: `driver.count_as_torch_does(calls)` asks torch.
 #
 # <details><summary>What do I keep?</summary>
 #
-# Two things: a list of the graphs so far, each with its guards; and, over all of them, what is already
-# known to change.
+# Keep two things. The first is a list of the graphs so far, each with its guards. The second is for
+# all graphs together: which sizes and numbers have changed.
 # </details>
 # <details><summary>When does something open?</summary>
 #
-# Only when a graph is made, so look for a fitting one first. What was open stays open for the graphs
-# that are made later; the graphs that are there keep their guards.
+# Only when a graph is made, so first look for a graph that fits. A size or number that is open
+# stays open for all later graphs. Existing graphs keep their guards.
 # </details>
 
 # %% solution="count_graphs"
@@ -263,19 +265,19 @@ verify("count_graphs", count_graphs)
 # *Medium, 35 minutes, 5 points: one for the gate, two for the scale, two for the rows.*
 # From the lesson: [When it breaks, and who says so](../../notebooks/06_compile.ipynb#cell-id=when-it-breaks-and-who-says-so).
 #
-# Three functions, as colleagues wrote them. Each works, and Dynamo can't follow it to its end: the
-# cell below says how many graphs it makes of each.
+# Here are three functions that colleagues wrote. Each function works, but Dynamo can't follow it to
+# its end. The cells below define them and print how many graphs Dynamo makes of each.
 
 # %% given="broken"
 def broken_gate(x: torch.Tensor) -> torch.Tensor:
-    """Twice x where the sum of all of x is positive, otherwise half of x."""
+    """Twice x if the sum of all numbers in x is positive, otherwise half of x."""
     if x.sum() > 0:
         return 2 * x
     return x / 2
 
 
 def broken_scale(x: torch.Tensor) -> torch.Tensor:
-    """x, divided by the largest of its absolute values; nothing but zeros stay zeros."""
+    """x, divided by its largest absolute value. If x has only zeros, they stay zeros."""
     largest = x.abs().max().item()
     if largest == 0:
         print("nothing to scale")
@@ -284,7 +286,7 @@ def broken_scale(x: torch.Tensor) -> torch.Tensor:
 
 
 def broken_rows(x: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
-    """The sum of each row's first `lengths[i]` numbers; what lies behind them is of no concern."""
+    """The sum of each row's first `lengths[i]` numbers; the later numbers don't count."""
     sums = []
     for row, length in zip(x, lengths.tolist()):
         sums.append(row[:length].sum())
@@ -302,29 +304,29 @@ print(
 )
 
 # %% [markdown]
-# Mend them as `gate(x)`, `scale(x)` and `row_sums(x, lengths)`. Compiled without `fullgraph`, each is
-# one graph, and stays one when it is called again with other numbers of the same shape. It gives what
-# the colleague's function gives, and the gradient of `x` is the one that the colleague's function
-# gives, too. That holds for any numbers, infinite ones among them, and on both sides of each branch.
-# Nothing needs to be printed.
+# Write fixed functions: `gate(x)`, `scale(x)` and `row_sums(x, lengths)`. Compiled without
+# `fullgraph`, each must be one graph. It must still be one graph after another call, with other
+# numbers of the same shape. It must return what the colleague's function returns, and the gradient
+# of `x` must be the same too. All of this must be true for any numbers, including infinite ones,
+# and on both sides of each branch. Nothing needs to be printed.
 #
-# `x` is of float32 or float64, with at least one number. In `gate` and `scale` it has any shape, in
-# `row_sums` it is a matrix, and `lengths` has a whole number for each row, from 0 to the number of
-# columns. What lies behind a row's length may be anything, infinity and NaN included; within its length
-# both count, as they do in the colleague's sum.
+# `x` has dtype float32 or float64 and at least one number. In `gate` and `scale` it has any shape.
+# In `row_sums` it is a matrix, and `lengths` has a whole number for each row, from 0 to the number
+# of columns. The numbers after a row's length may be anything, infinity and NaN included. Within
+# the length, infinity and NaN count, as they do in the colleague's sum.
 #
-# `driver.compiled(function, [arguments], ...)` says values, gradients and the number of graphs.
-# Whether `fullgraph=True` raises is no test: with it, Dynamo looks away from some breaks, and
-# `.item()` is one of them.
+# `driver.compiled(function, [arguments], ...)` returns values, gradients and the number of graphs.
+# Don't test with `fullgraph=True`: it stops Dynamo from breaking at some places, such as `.item()`,
+# where it breaks without `fullgraph`.
 #
 # <details><summary>How do I write a branch that is data?</summary>
 #
-# Compute both sides, and let `torch.where` take one. What decides may be a tensor of no dimensions. A
-# row's length decides, too: of each column, whether it counts.
+# Compute both sides, and let `torch.where` take one of them. The condition may be a tensor without
+# dimensions. A row's length gives a condition, too: it says whether each column counts.
 # </details>
 # <details><summary>The values are right, and the gradients are not</summary>
 #
-# A number that was fetched with `.item()` has no gradient, so the colleague's division takes it for a
+# A number that was fetched with `.item()` has no gradient, so in the colleague's division it is a
 # constant. And a NaN that is multiplied by 0 is NaN.
 # </details>
 
@@ -401,41 +403,43 @@ verify("mended", gate=gate, scale=scale, row_sums=row_sums)
 # where it fits, one for several in a graph, one for training.*
 # From the lesson: [A graph is data](../../notebooks/06_compile.ipynb#cell-id=a-graph-is-data).
 #
-# In lab 05 you put an operator into MiniGPT by hand. A backend can do it for any function. Write
-# `softmax_backend(op)`, which returns a backend. In each graph that it is handed, it replaces each
-# softmax by a call of `op`, and leaves everything else as it was.
+# In lab 05 you put an operator into MiniGPT by hand. A backend can do it automatically, for any
+# function. Write `softmax_backend(op)`, which returns a backend. In each graph that it gets, the
+# backend must replace each softmax by a call of `op`, and leave everything else as it was.
 #
 # - `op` is a function of one tensor: a softmax over the last dimension, which keeps the dtype.
-# - A softmax arrives in a graph as a call of `torch.softmax`, of `F.softmax` or of the method
-#   `softmax` of a tensor; `nn.Softmax` is a call of `F.softmax` by then. The dimension is always given,
-#   by position or by its name `dim`, from the front or, negative, from the end; the tensor may be
-#   given by its name as well: `input`.
-# - `op` fits where the dimension is the tensor's last, and no dtype is asked for, not even the one that
-#   the tensor has; `dtype=None` asks for none. Where it does not fit, the softmax stays.
-# - What the backend returns runs the changed graph. A function that is compiled with it can be
-#   differentiated, and then the gradient is that of `op`.
+# - A softmax arrives in a graph as a call of `torch.softmax`, of `F.softmax`, or of a tensor's
+#   method `softmax`. (Dynamo has already turned `nn.Softmax` into a call of `F.softmax`.) The
+#   dimension is always given, by position or by its name `dim`. It counts from the front, or from
+#   the end if it is negative. The tensor may also be given by its name, `input`.
+# - `op` fits if the dimension is the tensor's last, and the call asks for no dtype, not even for
+#   the dtype that the tensor has. (`dtype=None` does not ask for a dtype.) If `op` does not fit,
+#   the softmax must stay.
+# - The function that the backend returns must run the changed graph. A function that is compiled
+#   with your backend must be differentiable, with the gradient of `op`.
 #
 # `driver.replaced(softmax_backend, [(form, dim), ...], x)` compiles a function that calls some of
-# `driver.FORMS`, and hands its graph to your backend, as Dynamo does. It reads `gm.code` before that, as
-# a logger would: a module keeps the code that it made of its graph until `gm.recompile()`. And it hands in `driver.sharper`, a softmax of 1.5 times its input: so numbers show where
-# it is used.
+# `driver.FORMS`, and passes its graph to your backend, as Dynamo does. It reads `gm.code` before
+# that, as a logger would. After that, the module keeps this code until you call `gm.recompile()`.
+# As `op` the driver passes `driver.sharper`, a softmax of 1.5 times its input. So the numbers show
+# where `op` is used.
 #
 # <details><summary>How do I find them?</summary>
 #
-# Print `node.op`, `node.target`, `node.args` and `node.kwargs` for a function that calls all forms. The
-# number of dimensions of a node's tensor is that of its `meta["example_value"]`. A node that you made
-# has no such note, unless you give it one.
+# Print `node.op`, `node.target`, `node.args` and `node.kwargs` for a function that calls all forms.
+# A node's `meta["example_value"]` has as many dimensions as the node's tensor. A node that you make
+# has an empty `meta`, unless you fill it.
 # </details>
 # <details><summary>How do I replace a node?</summary>
 #
-# `with gm.graph.inserting_before(node):` make a new one with `gm.graph.call_function`, let all who
-# read the old one read it (`replace_all_uses_with`), and erase the old one. Walk over a list of the
-# nodes: the graph changes under your hands.
+# Inside `with gm.graph.inserting_before(node):` make a new node with `gm.graph.call_function`. Let
+# all readers of the old node read the new node (`replace_all_uses_with`), and erase the old node.
+# Loop over a list of the nodes, because the graph changes during the loop.
 # </details>
 
 # %% solution="softmax_backend"
 def softmax_backend(op):
-    """A backend in which `op` stands for each softmax that it fits."""
+    """A backend that replaces each softmax by `op`, if `op` fits."""
     ### BEGIN SOLUTION
     def backend(gm, example_inputs):
         for node in list(gm.graph.nodes):
@@ -523,32 +527,34 @@ verify("softmax_backend", softmax_backend)
 # is computed again.*
 # From the lesson: [What is saved, and what is computed again](../../notebooks/06_compile.ipynb#cell-id=what-is-saved-and-what-is-computed-again).
 #
-# AOTAutograd traces a step there and back into one *joint* graph: its inputs, then nodes, then one
-# output. Inputs whose names begin with `tangents` are the gradients that come in; all other inputs
-# are the forward's. The output holds what the forward returns, and after it the gradients:
-# `output.args[0]` is a list of nodes, the first `outputs` of which are the forward's; a place that has
-# no gradient holds None. A partitioner cuts this graph in two. Say the following of it:
+# AOTAutograd traces a step, forward and backward, into one *joint* graph. The graph has inputs,
+# then nodes, then one output. If the name of an input begins with `tangents`, it is an incoming
+# gradient; all other inputs belong to the forward. The output contains the forward's results, and
+# after them the gradients: `output.args[0]` is a list of nodes, and its first `outputs` nodes are
+# the forward's results. A place without a gradient contains None. A partitioner cuts this graph in
+# two by these rules:
 #
-# - A node belongs to the *forward* if the forward returns it, or if something that the forward returns
-#   needs it, directly or by way of others. All other nodes that call a function belong to the *backward*.
+# - A node belongs to the *forward* if the forward returns it, or if one of the forward's results
+#   needs it, directly or through other nodes. All other nodes that call a function belong to the
+#   *backward*.
 # - The plain partitioner saves each node of the forward, inputs included, that is read by a node of
-#   the backward. (torch's own goes by where a node was traced, before the gradients came in or after;
-#   for steps without a detour both are the same.)
-# - A partitioner that saves less must compute again. The backward wants to read some nodes of the
-#   forward, and only some of the forward's nodes are kept, besides the inputs, which are there anyway.
-#   Each node that is wanted and is not there must be computed again; and for that, what it reads is
-#   wanted, too.
+#   the backward. (torch's own plain partitioner asks whether a node was traced before or after the
+#   gradients came in. For simple steps like these, both rules give the same.)
+# - A partitioner that saves less must compute some nodes again. The backward wants to read some
+#   nodes of the forward. But only some of them are kept, besides the inputs, which exist anyway.
+#   Each wanted node that does not exist must be computed again. For that, the nodes that it reads
+#   are wanted, too.
 #
 # Write two functions. Both get `joint`, a `torch.fx.GraphModule`, and return a list of names of nodes,
 # each once, in the graph's order:
 #
-# - `saved(joint, outputs)`: what the plain partitioner saves, where `outputs` is a number;
-# - `computed_again(joint, wanted, kept)`: which nodes must be computed again, where `wanted` and `kept`
-#   are lists of names.
+# - `saved(joint, outputs)`: what the plain partitioner saves (`outputs` is a number);
+# - `computed_again(joint, wanted, kept)`: which nodes must be computed again (`wanted` and `kept`
+#   are lists of names).
 #
-# `driver.joint_graph(steps, shapes)` gives a pair to try them on, of any steps that its docstring
-# lists, and `print(joint.graph)` shows it. Each `detach` has been taken out: it does nothing
-# here.
+# Try your functions with `driver.joint_graph(steps, shapes)`. It returns a pair, `joint` and
+# `outputs`, for any steps that its docstring lists, and `print(joint.graph)` shows the graph. Each
+# `detach` has been removed, because it does nothing here.
 #
 # <details><summary>How do I find the forward?</summary>
 #
@@ -556,7 +562,7 @@ verify("softmax_backend", softmax_backend)
 # </details>
 # <details><summary>And what must be computed again?</summary>
 #
-# It is the same walk, from what is wanted, and it stops where something is there.
+# It is the same walk, starting from the wanted nodes, and it stops at nodes that exist.
 # </details>
 
 # %% solution="saved"
@@ -571,14 +577,14 @@ def saved(joint: torch.fx.GraphModule, outputs: int) -> list[str]:
 
 
 def computed_again(joint: torch.fx.GraphModule, wanted: list[str], kept: list[str]) -> list[str]:
-    """Names of the nodes that must run again, to have `wanted` where only `kept` are there."""
+    """Names of the nodes that must run again to give `wanted`, if only `kept` exist."""
     ### BEGIN SOLUTION
     again = needed([node for node in joint.graph.nodes if node.name in wanted], kept)
     return [node.name for node in joint.graph.nodes if node in again and node.op != "placeholder"]
 
 
 def needed(roots, there):
-    """All nodes that some nodes need, themselves included, as far as they are not there."""
+    """`roots` and all nodes that they need. The walk stops at names in `there`."""
     found, waiting = set(), list(roots)
     while waiting:
         node = waiting.pop()
@@ -618,35 +624,37 @@ verify("saved", saved=saved, computed_again=computed_again)
 # order, and for what is stored.*
 # From the lesson: [Fusion, and the code](../../notebooks/06_compile.ipynb#cell-id=fusion-and-the-code).
 #
-# A toy of what Inductor's scheduler does. A program is a list of nodes, each a tuple of its name, its
-# kind, and the names that it reads: `("b", "pointwise", ["a", "x"])`. Kinds are `"pointwise"`,
-# `"reduction"` and `"library"`. Names that no node has are inputs, and no node reads what comes after
-# it. Write two functions.
+# This is a toy version of Inductor's scheduler. A program is a list of nodes. Each node is a tuple
+# of its name, its kind, and the names that it reads: `("b", "pointwise", ["a", "x"])`. Kinds are
+# `"pointwise"`, `"reduction"` and `"library"`. Names that no node has are inputs. No node reads a
+# later node. Write two functions.
 #
-# `fuse(nodes)` returns groups, a list of lists of names: each group will be one kernel, and they run
-# in the order of the list. Go through the nodes in order. A node joins the *youngest* group that takes
-# it, that is the one that was begun last; where none takes it, it begins a group at the end. A group
-# takes a node if all of this holds:
+# `fuse(nodes)` returns groups, a list of lists of names. In the end each group will be one kernel,
+# and the kernels run in the order of the list. Go through the nodes in order. A node joins the
+# *youngest* group that takes it, that is, the group that was begun last. If no group takes it, it
+# begins a new group at the end. A group takes a node if all of this is true:
 #
-# - the node is pointwise or a reduction, and so are all in the group: a call of a library is alone;
+# - the node is pointwise or a reduction, and so are all nodes of the group: a library call is alone
+#   in its group;
 # - the node reads at least one node of the group;
-# - it reads no reduction of the group: a sum is known when the loop is over;
-# - it reads nothing that a younger group makes: that kernel has not run yet.
+# - it reads no reduction of the group, because a sum is known only when the loop is over;
+# - it reads no result of a younger group, because that kernel runs later.
 #
 # `stored(nodes, groups, outputs)` returns the names of the nodes whose results must be written to
-# memory, in the order of the nodes: those that a node of another group reads, and those in the list
-# `outputs`. No input is among them, not even one that is an output. The groups are given, not
-# necessarily yours.
+# memory, in the order of the nodes. These are the results that a node of another group reads, and
+# the results in the list `outputs`. Leave out inputs, even if they are in `outputs`. Use the groups
+# that are passed in; your own `fuse` might make other groups.
 #
 # <details><summary>What do I need to know of a group?</summary>
 #
-# Its place in the list, and for each of its nodes the kind. A dictionary from name to place says of
-# each name that a node reads who makes it.
+# You need its place in the list, and the kind of each of its nodes. A dictionary from names to
+# places says which group makes a name that a node reads.
 # </details>
-# <details><summary>A group that was begun earlier takes it, and a younger one makes another input</summary>
+# <details><summary>An older group seems to take a node, but a younger group makes another of the
+# node's inputs</summary>
 #
-# Then it does not take it. Seen from the other side: only the youngest group of all those that make
-# something for the node can take it.
+# Then the older group does not take the node. In other words: of all groups that make an input of
+# the node, only the youngest can take it.
 # </details>
 
 # %% solution="fuse"
@@ -730,49 +738,52 @@ verify("fuse", fuse=fuse, stored=stored)
 # %% [markdown]
 # ## 7 · Get the code
 #
-# *Medium, 20 minutes, 3 points: one for the way there, one for the way back, one for calling the function
-# once and leaving nothing switched on. Whether Python can read a text, how often the function is called, and
-# what is left on, is looked at in your own process, for the last point.*
+# *Medium, 20 minutes, 3 points: one for the forward, one for the backward, one for calling the
+# function once and leaving nothing switched on. For the last point, your own process says whether
+# Python can parse a text, how often the function is called, and what is left on.*
 # From the lesson: [How to look, anywhere](../../notebooks/06_compile.ipynb#cell-id=how-to-look-anywhere).
 #
-# The lesson's `written` hands you what Inductor writes. On another machine there is no such helper, so
-# leave it aside here, and get the text with what torch itself has: a log, a folder, a function of its
-# own. Any way is right. Write `generated(function, *inputs)`. It compiles `function` with Inductor, calls it
-# once with `inputs`, and returns the modules that Inductor has for this call, as a list of texts.
+# The lesson's `written` gives you the code that Inductor writes. Outside this course there is no
+# such helper, so don't use it here: get the text with torch's own means, such as a log, a folder,
+# or one of torch's functions. Any way is right. Write `generated(function, *inputs)`. It must
+# compile `function` with Inductor, call it once with `inputs`, and return the modules that Inductor
+# has for this call, as a list of texts.
 #
-# - Each graph that Dynamo makes of the call has a module. Where the result requires a gradient, each has
-#   another one for its backward: then go back once, from the sum of the result. The order of the list
-#   is up to you, and graphs that are alike may share a text.
-# - Each text is the module and nothing else, so `ast.parse` can read it.
-# - It is the code of this call, whatever was called before: another function, or the same one, with these
-#   or with other inputs. Where the code comes out of a cache, it is in the list all the same. The sizes of
-#   the inputs stand in it as numbers, and so do their strides.
-# - What you switch on is off again afterwards, also where the call fails, there or on the way back: logs
-#   with their handlers, torch's settings, environment variables, functions of torch that you put yours in
-#   place of. The error of a call that fails goes on to whoever called `generated`.
+# - Each graph that Dynamo makes of the call has a module. If the result requires a gradient, each
+#   graph has a second module, for its backward. In that case call `backward` once, on the sum of
+#   the result. The list may have any order, and graphs that are alike may share a text.
+# - Each text must be the module and nothing else, so that `ast.parse` can read it.
+# - It must be the code of this call, whatever was called before: another function, or the same
+#   function with these or with other inputs. Code that comes out of a cache must be in the list,
+#   too. The code must contain the sizes of the inputs as numbers, and their strides as well.
+# - Everything that you change must afterwards be as it was before, even if the call or its backward
+#   fails: logs with their handlers, torch's settings, environment variables, functions of torch
+#   that you replaced. The error of a call that fails must reach the caller of `generated`.
 #
-# `function` takes tensors and returns one. The compiler may forget what it has compiled, and what is in
-# `.grad` afterwards is up to you. You need no C++ compiler: products of matrices are called of a library,
-# and `emitting.products(2, 1)` is a function of two of them, a graph break, and one more.
-# `emitting.dumped(generated, ((2, 1), x, w), ...)` hands you such functions, one call after the other, and
-# says what came and what you left on.
+# `function` takes tensors and returns one tensor. You may make the compiler forget what it has
+# compiled, and afterwards `.grad` may contain anything. You need no C++ compiler, because a library
+# computes products of matrices: `emitting.products(2, 1)` is a function with two products, a graph
+# break, and a third product. `emitting.dumped(generated, ((2, 1), x, w), ...)` passes you such
+# functions, one call after the other. It returns your texts and everything that you left on.
 #
 # <details><summary>The second time, nothing comes</summary>
 #
-# A function that was compiled is not compiled again while the process remembers it. `torch._dynamo.reset()`
-# makes it forget. What then comes from the disk is logged as if it were new.
+# A function that was compiled is not compiled again while the process remembers it.
+# `torch._dynamo.reset()` makes it forget. Code that then comes from the disk is logged as if it
+# were new.
 # </details>
 # <details><summary>How do I catch what is logged?</summary>
 #
-# `torch._logging.set_logs(output_code=True)` lets the loggers below `"torch._inductor"` speak, and
-# `set_logs()` silences them. Give that logger a `logging.Handler` of your own: its `emit(record)` gets
-# each message whole, as `record.getMessage()`. Or look how `run_and_get_code` does it, in
-# `torch/_inductor/utils.py`: it can call any function of yours, one that goes back as well.
+# `torch._logging.set_logs(output_code=True)` switches on the loggers below `"torch._inductor"`, and
+# `set_logs()` switches them off. Give that logger your own `logging.Handler`: its `emit(record)`
+# gets each whole message, as `record.getMessage()`. Or look at `run_and_get_code` in
+# `torch/_inductor/utils.py`: it can call any function that you pass to it, even a function that
+# calls `backward`.
 # </details>
 
 # %% solution="generated"
 def generated(function, *inputs: torch.Tensor) -> list[str]:
-    """The texts of the modules that Inductor has for `function(*inputs)`, there and back."""
+    """The texts of the modules that Inductor has for `function(*inputs)`, forward and backward."""
     ### BEGIN SOLUTION
     from torch._inductor.utils import run_and_get_code  # shown
 
@@ -811,7 +822,8 @@ expect_equal(
 expect_equal("nothing is left on", came["left"], [[]])
 
 # %% [markdown]
-# And now the code of MiniGPT's head with a softmax behind it. (Where there is no C++ compiler, the cell says so.)
+# Now look at the code of MiniGPT's head, followed by a softmax. (If there is no C++ compiler, the
+# cell says so.)
 
 # %%
 def probabilities(hidden, weight):
@@ -838,9 +850,9 @@ verify("generated", generated)
 # *Easy, 20 minutes, 3 points: one each for the kernels, for the libraries, and for the buffers.*
 # From the lesson: [Fusion, and the code](../../notebooks/06_compile.ipynb#cell-id=fusion-and-the-code).
 #
-# Inductor writes a module of Python, with its kernels as text within: C++ for a CPU, Triton for a GPU.
-# The kernels come first; below them stands a function `call`, which calls them, calls libraries, and
-# finds memory for what comes out. These are lines of three such functions:
+# Inductor writes a Python module, with its kernels as text inside: C++ for a CPU, Triton for a GPU.
+# The kernels come first. Below them is a function `call`, which runs the kernels, calls libraries,
+# and finds memory for the results. These are lines of three such functions:
 #
 # ```
 #         cpp_fused_gelu_0(buf0, buf1)
@@ -852,57 +864,59 @@ verify("generated", generated)
 #         buf3 = buf1; del buf1  # reuse
 # ```
 #
-# The first two run a kernel, whose name begins with `cpp_` or `triton_`. The next two call libraries: a
-# function of `extern_kernels`, or an operator of `torch.ops`; the two lines after them say names and call
-# nothing. And the last gives a buffer's memory to another buffer; such a line ends in `# reuse`. Write
-# three functions of the text of a module, which look at its function `call`: from the line that begins
-# with `def call` or, indented, with `def call`, to the end of the text.
+# The first two lines run a kernel, whose name begins with `cpp_` or `triton_`. The next two lines
+# call libraries: a function of `extern_kernels`, or an operator of `torch.ops`. The two lines after
+# them only mention names, and call nothing. The last line gives a buffer's memory to another
+# buffer; such a line ends in `# reuse`. Write three functions that take the text of a module. They
+# must look only at its function `call`: from the line that begins with `def call`, indented or not,
+# to the end of the text.
 #
-# - `launches(code)`: the names of the kernels, in the order in which they run, as often as they run;
-# - `library_calls(code)`: the names of what is called of libraries, with their dots, in order:
-#   `["extern_kernels.mm", "torch.ops.open_the_hood.softmax.default"]`;
-# - `reused(code)`: how many buffers get the memory of another.
+# - `launches(code)`: the names of the kernels in the order in which they run, each name as often as
+#   its kernel runs;
+# - `library_calls(code)`: the names of the library functions that are called, with their dots, in
+#   order: `["extern_kernels.mm", "torch.ops.open_the_hood.softmax.default"]`;
+# - `reused(code)`: how many buffers get the memory of another buffer.
 #
-# Each call begins a line, or stands behind a name and ` = `. `driver.written("mlp_gpu")`,
-# `driver.written("mlp_backward_cpu")` and `driver.written("head_backward_cpu")` are three modules to try,
-# and say where they come from: the first was written for a GPU on a machine that has none, and nobody
-# ran it.
+# Each call begins a line, or comes after a name and ` = `. `driver.written("mlp_gpu")`,
+# `driver.written("mlp_backward_cpu")` and `driver.written("head_backward_cpu")` are three modules
+# to try, and their texts say where they come from. The first was written for a GPU on a machine
+# without a GPU, and it has never run.
 #
 # <details><summary>How do I find the part that counts?</summary>
 #
-# `code.index` or `code.partition` with what its line begins with. What is in front of it defines kernels
-# and names them, too.
+# Use `code.index` or `code.partition` with the beginning of its line. The text before that line
+# defines kernels, so it contains their names, too.
 # </details>
 # <details><summary>How do I tell a call from a name?</summary>
 #
-# Take a line without the blanks at its ends, and without what stands in front of ` = `. Then a call
-# begins it, and a bracket follows its name. Comments begin with `#`.
+# Remove the blanks at both ends of a line, and the part up to ` = `. If the line is a call, it now
+# begins with the name, and a bracket follows. Comments begin with `#`.
 # </details>
 
 # %% solution="read_code"
 def launches(code: str) -> list[str]:
-    """Names of the kernels that `call` runs, in order, as often as it does."""
+    """Names of the kernels that `call` runs, in order, one name for each run."""
     ### BEGIN SOLUTION
     return [name.removesuffix(".run") for name in called(code) if re.match("(cpp|triton)_", name)]
     ### END SOLUTION
 
 
 def library_calls(code: str) -> list[str]:
-    """Names of what `call` calls of libraries, in order."""
+    """Names of the library functions that `call` calls, in order."""
     ### BEGIN SOLUTION
     return [name for name in called(code) if re.match(r"(extern_kernels|torch\.ops)\.", name)]
     ### END SOLUTION
 
 
 def reused(code: str) -> int:
-    """How many buffers get the memory of another."""
+    """How many buffers get the memory of another buffer."""
     ### BEGIN SOLUTION
     lines = code.partition("def call(")[2].splitlines()
     return sum(line.endswith("# reuse") for line in lines)
 
 
 def called(code):
-    """What each line of `call` calls, for lines that call something."""
+    """The name that each line of `call` calls, for lines that call something."""
     body = code.partition("def call(")[2]
     found = (re.match(r"(?:\w+ = )?([\w.]+)\(", line.strip()) for line in body.splitlines())
     return [one[1] for one in found if one]
@@ -965,36 +979,39 @@ verify("read_code", launches=launches, library_calls=library_calls, reused=reuse
 # Inductor.*
 # From the lesson: [Guards: what a graph believes](../../notebooks/06_compile.ipynb#cell-id=guards-what-a-graph-believes).
 #
-# Everything together, on MiniGPT's head. Write `compiled_head(model, backend)`, which returns a
-# function of hidden states and a temperature. `head(x, temperature)` returns probabilities: the softmax
-# of the logits that `model.lm_head` makes of `x`, divided by the temperature.
+# Here everything comes together, on MiniGPT's head. Write `compiled_head(model, backend)`, which
+# returns a function of hidden states and a temperature. This function, `head(x, temperature)`,
+# returns probabilities: `model.lm_head` makes logits of `x`, these are divided by the temperature,
+# and then the operator takes the softmax of the logits.
 #
-# - The softmax is [phase 05](../../notebooks/05_custom_op.ipynb#cell-id=what-pytorch-asks-of-an-operator)'s operator, `softmax` of the first cell, and the function is compiled with
-#   `torch.compile` and the `backend` that is given: `"inductor"`, or another.
-# - `x` has the shape (..., width), the same in every call, and the temperature is a positive float, in
-#   every call another. Still there is one graph: `x` goes into it, and the operator is in it.
-# - Gradients flow to `x` and to the weight and bias of `model.lm_head`, the parameters that the model
-#   holds, and not copies. When an optimizer changes these in place, the head goes on with the new
-#   numbers.
+# - The softmax must be [phase   05](../../notebooks/05_custom_op.ipynb#cell-id=what-pytorch-asks-of-an-operator)'s operator,
+#   `softmax` of the first cell, and the function must be compiled with `torch.compile` and the
+#   given `backend`: `"inductor"`, or another.
+# - `x` has the shape (..., width), the same in every call. The temperature is a positive float, a
+#   new one in every call. Still there must be only one graph. It must have `x` as an input, and it
+#   must contain the operator.
+# - Gradients must flow to `x` and to the weight and bias of `model.lm_head`, that is, to the
+#   model's own parameters and not to copies. When an optimizer changes the parameters in place, the
+#   head must use the new numbers.
 #
-# Values and gradients equal those of the same head without a compiler, to 1e-5. The last point is
-# earned with Inductor as the backend, for two rows of 64 numbers and 600 words: it writes C++ and calls
-# g++, which takes some seconds, so it is asked only for such a graph. What graphs there were, and what
-# was in them, is looked at where your code runs, in its own process.
+# Values and gradients must be the same as without a compiler, to 1e-5. The last point is for
+# Inductor as the backend, with two rows of 64 numbers and 600 words. Inductor writes C++ and calls
+# g++, which takes some seconds, so the check asks only for this one graph. For the graphs and their
+# contents, the check relies on what your own process says.
 #
 # <details><summary>Why is there another graph for each temperature?</summary>
 #
-# A float that comes in is, by default, a guard: first for one number, then for any, which makes two
-# graphs. What is no guard is the number in a tensor.
+# By default, Dynamo guards a float argument: the first graph is for one number, and the second is
+# for any number. It does not guard a number in a tensor.
 # </details>
-# <details><summary>Where do I turn it into one?</summary>
+# <details><summary>Where do I turn the float into a tensor?</summary>
 #
-# Where the tracer does not see the float: in a function around the compiled one.
+# Where the tracer does not see the float: in a function around the compiled function.
 # </details>
 
 # %% solution="compiled_head"
 def compiled_head(model: MiniGPT, backend):
-    """`head(x, temperature)`: probabilities, compiled, in one graph for all temperatures."""
+    """Return `head(x, temperature)`: probabilities, from one graph for all temperatures."""
     ### BEGIN SOLUTION
     @torch.compile(backend=backend)
     def probabilities(x, temperature):
@@ -1069,27 +1086,29 @@ verify("compiled_head", compiled_head)
 #     return torch.exp(y - y.mean())
 # ```
 #
-# For a GPU it wrote a call of `extern_kernels.mm` and three kernels. The first reads the product and
-# writes 5 numbers; the second reads these and writes one; the third reads the product again, and the
-# one number, and writes the result. With `y.mean(0)` in place of `y.mean()`, the mean of each column, it
-# wrote the call and a single kernel. Explain it to somebody who had expected a single kernel both
-# times, in five to eight sentences: what keeps each of the four pieces apart from the next; why a
-# single kernel is enough for the columns; and where the `relu` and the `+ 1` are computed, how often,
-# and why that is no waste.
+# For a GPU it wrote a call of `extern_kernels.mm` and three kernels. The first kernel reads the
+# product and writes 5 numbers. The second reads these 5 numbers and writes one number. The third
+# reads the product again, and the one number, and writes the result. With `y.mean(0)`, the mean of
+# each column, in place of `y.mean()`, Inductor wrote the call and a single kernel. Explain this, in
+# five to eight sentences, to somebody who expected a single kernel both times. What keeps each of
+# the four pieces apart from the next? Why is a single kernel enough for the columns? Where and how
+# often are the `relu` and the `+ 1` computed, and why is that no waste?
 #
 # === BEGIN MARK SCHEME ===
 #
 # One point each:
 #
-# - **What keeps them apart.** The product is a call of a library, whose inside Inductor does not write (without
-#   max-autotune), so its result goes to memory. The mean needs every number, and the programs of a kernel do not
-#   wait for one another: only the end of a kernel says that all have written. So five programs sum a part each, a
-#   second kernel adds the five up, and only a third can subtract.
-# - **The columns.** One program holds whole columns (64 numbers of each fit into registers: a persistent reduction), so it
-#   knows their means by itself and goes on to subtract and to take exp, with nothing written in between.
-# - **relu and + 1.** They are pointwise and are computed in registers wherever the product is read: in the loop of the sum, and
-#   once more in the last kernel. y is never stored: to compute it twice is cheaper than to write and read 64 × 600
-#   numbers, because memory is what limits such kernels.
+# - **What keeps them apart.** A library computes the product, and Inductor does not write the
+#   library's inside (without max-autotune), so the product goes to memory. The mean needs every
+#   number, and the programs of a kernel do not wait for one another. Only the end of a kernel
+#   guarantees that all have written. So five programs sum a part each, a second kernel adds the
+#   five sums, and only a third kernel can subtract the mean.
+# - **The columns.** One program holds whole columns, because the 64 numbers of each fit into
+#   registers (a persistent reduction). So it knows the means of its columns, and then subtracts and
+#   takes exp without writing anything in between.
+# - **relu and + 1.** They are pointwise, and they are computed in registers wherever the product is
+#   read: in the loop of the sum, and once more in the last kernel. y is never stored. It is cheaper
+#   to compute y twice than to write and read 64 × 600 numbers, because memory limits such kernels.
 #
 # === END MARK SCHEME ===
 

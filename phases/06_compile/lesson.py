@@ -7,11 +7,11 @@
 # %% [markdown]
 # # torch.compile
 #
-# One line, and the same Python runs faster. Between that line and the machine there are a tracer, an optimizer and an emitter, and each of them hands the next a thing that you can take into your hands: a graph, two graphs, and a text in C++. This lesson opens all three on functions of yours.
+# One line, and the same Python runs faster. Between that line and the machine there are a tracer, an optimizer and an emitter. Each of them makes something that you can print: a graph, two graphs, and a text in C++. This lesson opens all three.
 #
-# It takes about two hours. You need [phase 02](02_autograd.ipynb#cell-id=a-layer-only-has-to-know-one-product)'s vector-Jacobian products, [phase 04](04_dispatcher.ipynb#cell-id=a-call-is-a-look-up)'s operators, and [phase 05](05_custom_op.ipynb#cell-id=one-program-one-row)'s row kernels. Where a paragraph begins with **Predict**, settle on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
+# It takes about two hours. You need [phase 02](02_autograd.ipynb#cell-id=a-layer-only-has-to-know-one-product)'s vector-Jacobian products, [phase 04](04_dispatcher.ipynb#cell-id=a-call-is-a-look-up)'s operators, and [phase 05](05_custom_op.ipynb#cell-id=one-program-one-row)'s row kernels. If a paragraph begins with **Predict**, decide on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
 #
-# A C++ compiler is needed, and Python's header `Python.h`, for `torch.compile` writes C++. The last row of [lesson 00](00_hello.ipynb#cell-id=which-python-which-pytorch-which-device)'s picture shows whether both are there; where one is missing, a cell that needs it ends with one line, which has the command that installs it. No GPU is needed: what is written for one can be written for one that is only described, and how long it takes on a real one, an H100, was recorded. (To write it takes Triton, which has no build for macOS: two sections below can only be read there.)
+# You need a C++ compiler and Python's header `Python.h`, because `torch.compile` writes C++. The last row of [lesson 00](00_hello.ipynb#cell-id=which-python-which-pytorch-which-device)'s picture shows whether you have both. If one is missing, each cell that needs it prints the command that installs it. You need no GPU: the compiler can write code for a GPU that is only described, and the times on a real GPU, an H100, were recorded. (That needs Triton, which has no build for macOS: there you can only read two of the sections.)
 
 # %%
 import contextlib
@@ -38,7 +38,7 @@ EPS = 1e-6
 # %%
 @contextlib.contextmanager
 def one_thread():
-    """Compute on one thread: short calls are timed more steadily so."""
+    """Compute on one thread, because then the times of short calls vary less."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
@@ -51,9 +51,9 @@ def one_thread():
 course_path(PHASES, here=6)
 
 # %% [markdown]
-# In [phase 05](05_custom_op.ipynb#cell-id=one-pass-or-three) you fused a row by hand: one kernel where there had been five. Now a compiler does it, and the question becomes when it does, when it doesn't, and who tells you.
+# In [phase 05](05_custom_op.ipynb#cell-id=one-pass-or-three) you fused a row by hand: one kernel where there had been five. Now a compiler does it. When does it fuse, when doesn't it, and how do you find out?
 #
-# There is a history to it. Theano and the first TensorFlow had you *describe* a computation and ran numbers through the description afterwards: a whole graph to optimise, and no way to print a tensor in the middle, or to take a Python `if`. PyTorch runs each line as it stands, and autograd's graph is written down in passing and thrown away after the backward ([phase 02](02_autograd.ipynb#cell-id=a-graph-made-anew-each-time)). That is *define by run*, and it is why you could follow everything so far with `print`. This phase wants both: the program stays Python, while something watches it run, and writes down a graph and a list of what it took for granted.
+# This has a history. In Theano and the first TensorFlow you first *described* a computation, and numbers ran through it later. So there was a whole graph to optimize, but you could not print a tensor in the middle or use a Python `if`. PyTorch runs each line at once. Autograd records its graph while the lines run, and throws it away after the backward ([phase 02](02_autograd.ipynb#cell-id=a-graph-made-anew-each-time)). That is *define by run*, and it is why you could follow everything so far with `print`. This phase wants both. The program stays Python, but a tracer follows it and writes down a graph and everything that it assumed.
 
 # %% [markdown]
 # ## Resumen en español
@@ -67,10 +67,10 @@ course_path(PHASES, here=6)
 # %% [markdown]
 # ## The question
 #
-# MiniGPT writes word by word. A colleague lets it begin boldly and end carefully: a *temperature* divides the logits, and cools down with every word. The module counts the words itself.
+# MiniGPT writes word by word. A colleague wants it to begin boldly and to end carefully. So a *temperature*, which falls with every word, divides the logits. The module itself counts the words.
 
 # %%
-START = 2 + random.random() / 100  # new in each run: nothing that was compiled before will do
+START = 2 + random.random() / 100  # new in each run, so no earlier compilation fits
 
 
 class CoolingHead(nn.Module):
@@ -91,13 +91,13 @@ model = load_minigpt()
 hidden = torch.randn(64, 64)
 
 # %% [markdown]
-# She has read that `torch.compile` takes a moment at the first call and is fast from then on. So she adds the one line, and takes the time of twelve words.
+# She has read that `torch.compile` takes a moment at the first call and is fast from then on. So she adds the one line, and times twelve words.
 #
-# **Predict.** The first call compiles. What will the other eleven take, compared with the same module uncompiled? (The cell runs for a quarter of a minute, or for a whole one on a slow machine.)
+# **Predict.** The first call compiles. How long will each of the other eleven take, compared with the uncompiled module? (The cell runs for a quarter of a minute, or for a whole minute on a slow machine.)
 
 # %%
 def milliseconds(head, words=12):
-    """How long each of so many calls takes, and what they return."""
+    """The time of each call in milliseconds, and what the calls return."""
     times, values = [], []
     for _ in range(words):
         begin = time.perf_counter()
@@ -114,15 +114,15 @@ for k, (plain, fast) in enumerate(zip(eager, compiled), start=1):
     print(f"word {k:2}: {plain:8.2f} ms plain, {fast:10.2f} ms compiled")
 
 # %% [markdown]
-# Not the first call compiles, but the first eight, each anew: seconds for a word that takes a fraction of a millisecond. From the ninth on nothing is compiled any more, and it is no faster than before she added the line; if anything slower, for eight compiled versions are asked first whether they fit. Are the values at least right?
+# Not only the first call compiles. The first eight do, and each starts from the beginning. That costs seconds for a word that takes a fraction of a millisecond. From the ninth call on, nothing is compiled any more. The module is then no faster than before, and may be slower, because eight compiled versions are tried first. Are the values at least right?
 
 # %%
 print("all twelve right:", all(torch.allclose(a, b, atol=1e-6) for a, b in zip(values, expected)))
 
 # %% [markdown]
-# Right, every one. No error, no wrong digit: a test of values would pass. In a loop of ten thousand words the lost seconds disappear in the average, and what is left is a module that is called compiled, and isn't.
+# All twelve are right, so a test of values would pass. In a loop of ten thousand words the lost seconds disappear in the average. You have a module that claims to be compiled, but isn't.
 #
-# > **What does the compiler take from my function, what does it believe when it uses it again, what does it write for it, and who tells me when it has stopped?**
+# > **What does the compiler take from my function? What does it believe when it uses that again? What does it write? And how do I find out that it has stopped?**
 
 # %% [markdown]
 # ## Three machines in a row
@@ -138,9 +138,9 @@ def rms(x):
 x = torch.randn(2048, 600)
 
 # %% [markdown]
-# The first machine is **Dynamo**. It sits in Python's interpreter, at the place where a function's *bytecode* is about to be run. It does not run it: it follows it, instruction by instruction, with tensors that have a shape and no numbers, and writes down each operation on a tensor. Then it hands Python another bytecode in place of yours.
+# The first machine is **Dynamo**. It works inside Python's interpreter, just before a function's *bytecode* runs. It does not run the bytecode. It follows the instructions one by one, with tensors that have a shape but no numbers, and writes down each operation on a tensor. Then it gives Python a new bytecode in place of yours.
 #
-# The next cell uses two helpers of this course: `captured(f, x)` calls `f(x)` and returns the graphs that Dynamo made, and `kept(f)` returns what it has kept of them, for each the new bytecode and what it is tied to.
+# The next cell uses two helpers of this course. `captured(f, x)` calls `f(x)` and returns the graphs that Dynamo made. `kept(f)` returns what Dynamo keeps for each graph: the new bytecode, and the conditions for its use.
 #
 # **Predict.** Of the five operations in `rms`, how many are called by name in the new bytecode?
 
@@ -160,15 +160,15 @@ print("yours:", *names(rms.__code__))
 print("new:  ", *names(kept(rms)[0].code))
 
 # %% [markdown]
-# None. What is left is a call of `__compiled_fn_…` with x. (Left out here are names with which it keeps time and unpacks results.) What happens in there was decided once; Python, with its look-ups of `pow` and `rsqrt`, has left.
+# None. Only a call of `__compiled_fn_…` with x is left. (Names for timing and for unpacking results are left out here.) Python no longer looks up `pow` or `rsqrt`.
 #
-# What Dynamo hands on is a graph, in PyTorch's own words: functions and methods, as you wrote them.
+# Dynamo's result is a graph of PyTorch's functions and methods, as you wrote them.
 
 # %%
 print(graph.graph)
 
 # %% [markdown]
-# The second machine is **AOTAutograd**: *ahead of time*. It sends fake tensors through Dynamo's graph, through autograd and through the dispatcher of [phase 04](04_dispatcher.ipynb#cell-id=listening-in), and listens at the bottom. What it hears are operators, `aten`, and if a gradient will be wanted it hears the backward as well, before the forward has run once. So it hands on two graphs.
+# The second machine is **AOTAutograd**: *ahead of time*. It sends fake tensors through Dynamo's graph, through autograd and through the dispatcher of [phase 04](04_dispatcher.ipynb#cell-id=listening-in), and listens at the bottom. There it records operators of `aten`. If a gradient will be needed, it records the backward as well, before the forward has run once. So its result is two graphs.
 
 # %%
 parts = split(rms, x.clone().requires_grad_())
@@ -176,7 +176,7 @@ for name, part in (("forward", parts.forward), ("backward", parts.backward)):
     print(f"{name:9}", *(node.name for node in part.nodes if node.op == "call_function"))
 
 # %% [markdown]
-# The third is **Inductor**. It turns the operators into loops, puts together what can share one, and writes a text: C++ for this machine, Triton for a GPU. (`split` and `written` are this course's as well. Like `captured`, each runs the compiler as far as one of the three and hands you what it made.)
+# The third is **Inductor**. It turns the operators into loops, merges loops where it can, and writes a text: C++ for this machine, Triton for a GPU. (`split` and `written` are two more helpers. Like `captured`, each runs the compiler up to one of the three machines and returns what that machine made.)
 
 # %%
 text = written(rms, x)[0].code
@@ -184,15 +184,15 @@ print(len(text.splitlines()), "lines, and in them one kernel:")
 print(*(line.split()[0] for line in text.splitlines() if "async_compile.cpp" in line))
 
 # %% [markdown]
-# Its name says what is in it: all five operations. We read it below, line by line. A *backend* in PyTorch's sense is whoever gets Dynamo's graph: `"inductor"` means the last two machines, `"aot_eager"` the second alone, `"eager"` neither. And any function may be a backend.
+# The kernel's name says what is in it: all five operations. We read it below. A *backend* is the function that gets Dynamo's graph. `"inductor"` runs the last two machines, `"aot_eager"` runs only the second, and `"eager"` runs neither of them. Any function may be a backend.
 
 # %% tags=["hide-input"]
 choice(
-    "A function is compiled with `backend=\"eager\"`. What of the compiler's work is done?",
+    "A function is compiled with `backend=\"eager\"`. Which part of the compiler's work is done?",
     {
-        "none: it is plain eager mode": "Dynamo still follows the bytecode, makes a graph and guards it. Only, the graph is then run operator by operator.",
-        "Dynamo's: a graph is captured and guarded": "Which makes it the tool for finding out which of the three is to blame: if `eager` fails, it is Dynamo; if only `aot_eager` does, the second; else Inductor.",
-        "everything but C++": "That would be nearer to `aot_eager`; `eager` stops one machine earlier, before there is a backward.",
+        "none: it is plain eager mode": "Dynamo still follows the bytecode, makes a graph and guards it. But the graph then runs operator by operator.",
+        "Dynamo's: a graph is captured and guarded": "That helps to find which of the three machines is to blame: if `eager` fails, the fault is in Dynamo. If `eager` works and `aot_eager` fails, it is in AOTAutograd. If both work, it is in Inductor.",
+        "everything but C++": "That is more like `aot_eager`. `eager` stops one machine earlier, before there is a backward.",
     },
     answer="Dynamo's: a graph is captured and guarded",
 )
@@ -200,7 +200,7 @@ choice(
 # %% [markdown]
 # ## A graph is data
 #
-# A backend is a function that is given a graph and example inputs, and returns something that can be called. The smallest useful one reads:
+# A backend takes a graph and example inputs, and returns something that can be called. The smallest useful backend only reads the graph:
 
 # %%
 def reading(graph, inputs):
@@ -215,9 +215,9 @@ def reading(graph, inputs):
 y = torch.compile(rms, backend=reading)(x)
 
 # %% [markdown]
-# Four kinds of node. (There are two more, for submodules and for what hangs on a module; Dynamo mostly makes inputs of those.) A `placeholder` is an input, `output` what is returned. A `call_function` calls `node.target`, which is a Python function such as `torch.rsqrt` or `operator.mul`. And a `call_method` calls a method of its first argument: there the target is no function but a *string*, "pow". (A node's *name* is something else again. Dynamo takes it from your variable where the result went into one, such as `mean`, and makes one up where it didn't, such as `pow_1`.)
+# There are four kinds of nodes here. (FX has two more, for submodules and for a module's attributes; Dynamo mostly turns those into inputs.) A `placeholder` is an input, `output` is what the graph returns. A `call_function` calls `node.target`, which is a Python function such as `torch.rsqrt` or `operator.mul`. And a `call_method` calls a method of its first argument. Its target is a *string*, such as "pow". (A node's *name* is something different. Dynamo takes it from the result's variable, such as `mean`, or makes it up, such as `pow_1`.)
 #
-# `node.args` and `node.kwargs` hold what it is called with, and where another node's result goes in, that node itself stands there. Backwards, `node.users` says who reads it. `node.meta["example_value"]` is a fake: shape, dtype, strides, and no number.
+# `node.args` and `node.kwargs` contain a node's arguments. If an argument is the result of another node, the argument is that node itself. `node.users` contains the nodes that read this node. `node.meta["example_value"]` is a fake tensor: it has a shape, a dtype and strides, but no numbers.
 #
 # A graph can be changed like any list. Suppose somebody has written the norm with a root and a division:
 
@@ -230,7 +230,7 @@ def slow_rms(x):
 print(captured(slow_rms, x)[0].graph)
 
 # %% [markdown]
-# `1 / sqrt(v)` is `rsqrt(v)`: two nodes where one does. Here is a rewrite that finds the pair. Read what it asks before it acts.
+# `1 / sqrt(v)` is `rsqrt(v)`, so one node can replace two. Here is a rewrite that finds the two. Read what it checks before it acts.
 
 # %%
 import operator
@@ -253,9 +253,9 @@ def use_rsqrt(gm):
     return found
 
 # %% [markdown]
-# The new node is made *before* the one that it replaces, because a graph is in the order in which it runs. Then everybody who read the old one is made to read the new one. The old nodes are still there after that, and read by nobody.
+# The new node is made *before* the one that it replaces, because a graph's nodes are in the order in which they run. Then every reader of the old node is changed to read the new node. After that, nothing reads the old nodes.
 #
-# Below are the graph before and after. **Predict.** Who will read `rsqrt`, and what becomes of `sqrt`?
+# Here is the graph before and after. **Predict.** Which node will read `rsqrt`, and what becomes of `sqrt`?
 
 # %%
 before, after = captured(slow_rms, x)[0], captured(slow_rms, x)[0]
@@ -263,7 +263,7 @@ print("replaced:", use_rsqrt(after))
 graph_rewrite(before, after)
 
 # %% [markdown]
-# As a backend it takes one line more. But is it complete? **Predict.** Each of these four holds a `1 / sqrt(v)` in some form. In which does the rewrite find something, and after which is a `sqrt` left in the graph?
+# One more line would make it a backend. But does it find every form? **Predict.** Each of these functions contains `1 / sqrt(v)` in some form. In which does the rewrite find something? And where is a `sqrt` left afterwards?
 
 # %%
 def by_method(v): return 1 / v.sqrt()
@@ -281,11 +281,11 @@ for function in (by_method, by_power, both_wanted, shared):
     print(f"{function.__name__:12} replaced {number_found}; left:", *left)
 
 # %% [markdown]
-# A method arrives as a string, which `is torch.sqrt` never is; a power is another function altogether. So the rewrite is blind to two forms of four. That is harmless: what it misses stays as slow as it was. The opposite would be a mistake. In `shared` the root has two readers, and the rewrite must not take it from the second; here `eliminate_dead_code` takes care, since it removes nothing that is read.
+# A method's target is a string, so the test `is torch.sqrt` is never true for it. A power is a different function. So the rewrite misses two of the four forms. That is harmless: a missed form is only as slow as before. But to replace too much would be a mistake. In `shared` a second reader still needs the root. `eliminate_dead_code` keeps it, because it removes only nodes that nothing reads.
 #
-# So a rewrite is two lists, all forms of the thing, and all conditions under which it is safe. In the lab you write one for softmax, which reaches a graph in four forms.
+# So a rewrite needs two lists: all forms of the pattern, and all conditions for a safe replacement. In the lab you write one for softmax, which reaches a graph in four forms.
 #
-# One trap more, because it costs people afternoons. A `GraphModule` keeps, beside its graph, the Python that was made of it, `gm.code`. **Predict.** Two backends turn `+` into `−` and forget `recompile()`; one of them prints `gm.code` first. `f(x) = x + 1`, x is 1. What comes out of either?
+# There is one more trap. Besides its graph, a `GraphModule` keeps the Python code generated from it, `gm.code`. **Predict.** Two backends turn `+` into `−` and forget `recompile()`. One of them first reads `gm.code`. What does each return for `f(x) = x + 1`, if x is 1?
 
 # %%
 def subtracting(look):
@@ -308,15 +308,15 @@ for look in (False, True):
     print(f"looked: {look!s:5}", torch.compile(plus_one, backend=subtracting(look))(torch.ones(1)))
 
 # %% [markdown]
-# Whoever looks, runs the old code. The Python is made when it is first asked for, from the graph as it then is. After an edit, `recompile()`, always; then it doesn't matter who looked.
+# The backend that read `gm.code` runs the old code. The code is generated from the graph when something first asks for it. So always call `recompile()` after an edit.
 
 # %% tags=["hide-input"]
 choice(
-    "`F.softmax(x, dim=-1)` and `x.softmax(-1)` stand in one graph. Where does a rewrite find their dimension?",
+    "`F.softmax(x, dim=-1)` and `x.softmax(-1)` are in one graph. Where does a rewrite find their dimension?",
     {
-        "in `node.args[1]` of both": "The second's, yes: its args are (x, -1). The first was called with a keyword, and FX writes down the call as it was made.",
-        "in `node.kwargs[\"dim\"]` of the first, in `node.args[1]` of the second": "And `torch.softmax(x, -1)` has it by position, too. A rewrite must ask both places.",
-        "in `node.meta`": "There is the shape of the result, which a softmax has along any dimension.",
+        "in `node.args[1]` of both": "That is right for the second call: its args are (x, -1). But the first call used a keyword, and FX records a call as it was made.",
+        "in `node.kwargs[\"dim\"]` of the first, in `node.args[1]` of the second": "`torch.softmax(x, -1)` has it by position, too. So a rewrite must look in both places.",
+        "in `node.meta`": "`node.meta` has the shape of the result, and that is the same for every dimension.",
     },
     answer="in `node.kwargs[\"dim\"]` of the first, in `node.args[1]` of the second",
 )
@@ -324,9 +324,9 @@ choice(
 # %% [markdown]
 # ## Guards: what a graph believes
 #
-# The graph was made for one call. May it serve the next? Dynamo writes down what it has relied on, and before each further call that is checked. These checks are the *guards*.
+# The graph was made for one call. May the next call use it, too? Dynamo writes down every fact on which it relied, and checks it before each later call. These checks are the *guards*.
 #
-# **Predict.** The graph of `rms` was captured with x of shape (2048, 600). Name five things that must be as they were.
+# **Predict.** The graph of `rms` was captured with x of shape (2048, 600). Name five things that must be the same in the next call.
 
 # %%
 captured(rms, x)
@@ -336,31 +336,31 @@ for kind, what in kept(rms)[0].checks:
         print(textwrap.fill(told, 110, subsequent_indent=" " * 27))
 
 # %% [markdown]
-# The long line about x is a list of old friends: its dispatch keys ([phase 04](04_dispatcher.ipynb#cell-id=keys-of-a-tensor)), dtype, whether it requires a gradient, sizes and strides ([phase 01](01_tensors.ipynb#cell-id=strides-how-far-is-one-step)). `GLOBAL_STATE` holds what no argument tells: whether gradients are recorded, autocast, the number of threads. And your globals are in there: that `torch.rsqrt` is still the same object, and that `EPS` is still 10⁻⁶. The number of `EPS` is in the graph as a constant, and that of 600 will be one in the code that is made of it.
+# The long line about x lists properties that you know: its dispatch keys ([phase 04](04_dispatcher.ipynb#cell-id=keys-of-a-tensor)), its dtype, whether it requires a gradient, and its sizes and strides ([phase 01](01_tensors.ipynb#cell-id=strides-how-far-is-one-step)). `GLOBAL_STATE` contains settings that no argument shows: whether gradients are recorded, autocast, the number of threads. Your globals are checked, too: `torch.rsqrt` must still be the same object, and `EPS` must still be 10⁻⁶. The value of `EPS` is a constant in the graph, and 600 will be a constant in the generated code.
 #
-# If one fails, Dynamo compiles another version, and keeps both. **Predict.** Rows of 6, in tensors of 3, 4, 5, 1, 0 and 7 rows, one after the other. How many graphs are there at the end?
+# If a guard fails, Dynamo compiles another version, and keeps both. **Predict.** `rms` gets 3, 4, 5, 1, 0 and 7 rows of 6 numbers, one after the other. How many graphs are there at the end?
 
 # %%
 rows = {f"{n} row{'s' * (n != 1)}": (torch.randn(n, 6),) for n in (3, 4, 5, 1, 0, 7)}
 guard_counter(rms, rows, call=4)
 
 # %% [markdown]
-# Four. Move through the calls. The first graph is for 3 rows exactly. When 4 arrive, Dynamo does not make one for 4: it has learnt that this size changes, and makes one for *n* rows, where n is a symbol. 5 and 7 take it. But 1 doesn't, nor does 0. Look at the reason: the symbolic graph believes that n ≥ 2.
+# Four. The first graph is for exactly 3 rows. When 4 rows arrive, Dynamo has learned that this size changes. So it makes a graph for *n* rows, where n is a symbol. The calls with 5 and with 7 rows use this graph. The calls with 1 and with 0 rows can't use it. Look at the reason: the symbolic graph believes that n ≥ 2.
 #
-# That is no pedantry. A dimension of size 1 *broadcasts*: with n = 1 another line may mean another operation. A dimension of size 0 has no elements, so reductions differ. So these two sizes are always constants, and get graphs of their own.
+# A dimension of size 1 *broadcasts*: with n = 1 the same line may mean a different operation. A dimension of size 0 has no elements, so reductions differ. So by default these two sizes are constants, and each gets its own graph.
 
 # %% tags=["hide-input"]
 number(
-    "A data loader gives batches of 32, and a last one of 7; evaluation uses batches of 64, and in the end somebody tries a single sentence. In that order, how many graphs does one compiled function have?",
+    "A data loader gives batches of 32, and then a last batch of 7. Then evaluation uses batches of 64, and at the end somebody tries a single sentence. How many graphs does one compiled function have in the end?",
     3,
-    why="32 is exact; 7 makes the size a symbol, which serves 64 as well; 1 is always a constant.",
-    wrong={4: "64 is taken by the graph that 7 has made: there the size is a symbol.", 2: "A batch of one never shares a graph with others: sizes 0 and 1 are constants.", 1: "The first size is taken for a constant, until a second one comes."},
+    why="The first graph is for exactly 32. With 7 the size becomes a symbol, and 64 uses the same graph. A size of 1 is always a constant.",
+    wrong={4: "The batch of 64 uses the graph that was made for 7, because the size is a symbol in it.", 2: "A batch of one never shares a graph with others: sizes 0 and 1 are constants.", 1: "In the first graph the size is a constant, so a second size needs a second graph."},
 )
 
 # %% [markdown]
-# If you know which size will change, say so: `torch._dynamo.mark_dynamic(x, 0)`, and the first graph is the symbolic one. (`dynamic=True` makes everything symbolic that can be.)
+# If a size will change, say so with `torch._dynamo.mark_dynamic(x, 0)`. Then the first graph is already symbolic. (`dynamic=True` makes as much as possible symbolic.)
 #
-# And numbers that aren't sizes? **Predict.** For each row of the cell: how many graphs are there after each call?
+# What about numbers that aren't sizes? **Predict.** For each line that the next two cells print: how many graphs are there after each call?
 
 # %%
 def times(x, k):
@@ -391,29 +391,29 @@ for name, given in tensors.items():
     print(f"{name:9}", [answer.graphs for answer in replay(times, [(x, 2) for x in given])])
 
 # %% [markdown]
-# Ints and floats are like sizes: the first value is taken for a constant, the second makes a symbol of it. (For an int that is no size the symbol serves 0 and 1 as well.) A string has no symbol: every value has its graph, as has every dtype and rank, every kind of strides, and either answer to whether a gradient is wanted.
+# Ints and floats are like sizes: the first value is a constant, and with the second value the number becomes a symbol. (For an int that is not a size, the symbol also stands for 0 and 1.) A string never becomes a symbol: every string has its own graph. So has every dtype, every rank and every kind of strides, and so have tensors with and without a gradient.
 #
-# Now the opening. `self.words` is an int, and yet each word had a graph of its own. Ask the guards. **Predict.** What will the first graph need of the tenth word, and which graph takes it?
+# Back to the opening. `self.words` is an int, and yet each word had its own graph. Let us look at the guards. **Predict.** Under which condition would the first graph accept the tenth word? And which graph does accept it?
 
 # %%
 words = {f"word {n}": (hidden,) for n in range(1, 13)}
 guard_counter(CoolingHead(model.lm_head), words, call=10)
 
 # %% [markdown]
-# An int that comes as an argument is expected to change. An int that is an *attribute of a module* is expected to be part of its architecture, like a number of heads, and is a constant: `self.words == 0`, `== 1`, `== 2`. Each word broke the guard of every version before it.
+# Dynamo expects that an int argument changes. But for Dynamo an int *attribute of a module* is part of the architecture, like a number of heads. So it is a constant: `self.words == 0`, `== 1`, `== 2`. Each word failed the guards of all earlier versions.
 #
-# After eight versions of one function Dynamo makes no ninth. Those that exist are still used; a call that none of them takes runs your Python, as if there were no compiler. Here that is every call from the ninth on. It says so once, in a log where most training scripts have a thousand lines. That is the silence; we kept from the page what was logged during the opening.
+# Dynamo makes at most eight versions of one function. A call that fits none of them runs your Python, as if there were no compiler. Here that is every call from the ninth on. Dynamo says so only once, in a log to which most training scripts write a thousand lines. So nobody notices. In the opening this page caught the message and did not print it. Here it is:
 
 # %%
 print(len(log), "message:")
 print(*(line.split("  #")[0].rstrip() for line in log[0].splitlines()[:3]), sep="\n")
 
 # %% [markdown]
-# How many versions do these four ways to mend it need? **Predict** before you run it.
+# Here are four ways to fix it. How many versions does each need? **Predict** before you run it.
 
 # %%
 class Cooling(nn.Module):
-    """CoolingHead with the temperature kept in four ways; `how` chooses."""
+    """CoolingHead, which keeps its temperature in one of four ways; `how` says which."""
 
     def __init__(self, how):
         super().__init__()
@@ -443,9 +443,9 @@ for how, given in ways.items():
     print(f"{how:16}", [answer.graphs for answer in replay(Cooling(how), given)])
 
 # %% [markdown]
-# One graph or two. A float attribute, oddly, is allowed to change, where an int isn't. And a tensor is never a constant: what is in it isn't looked at, so nothing can be believed of it. Where a number changes in every step, make it a tensor; or pass it as an argument.
+# One graph or two. Oddly, a float attribute may change, but an int attribute may not. And a tensor is never a constant: Dynamo doesn't look at its numbers, so it can believe nothing about them. If a number changes in every step, make it a tensor or an argument.
 #
-# And make the silence loud. `TORCH_LOGS=recompiles` prints every reason. In a training script there is something better, an error: from here on, nothing may be compiled again.
+# And make Dynamo speak. `TORCH_LOGS=recompiles` prints the reason for every recompilation. In a training script an error is even better: the next cell forbids any further compilation.
 
 # %%
 counting = torch.compile(CoolingHead(model.lm_head), backend="eager")
@@ -459,11 +459,11 @@ except RuntimeError as error:
 
 # %% tags=["hide-input"]
 choice(
-    "A compiled function is called under `torch.no_grad()`, then without, then under `no_grad` again, with tensors that are otherwise alike. How many graphs?",
+    "A compiled function is called under `torch.no_grad()`, then without it, then under it again. The tensors are alike in all three calls. How many graphs are there?",
     {
-        "1: the numbers are the same": "The numbers are, the work isn't: without `no_grad` a backward may be wanted. Grad mode is in GLOBAL_STATE.",
-        "2": "One for each grad mode. The third call finds the first graph again, for versions are kept.",
-        "3": "The first version is still there when its conditions return.",
+        "1: the numbers are the same": "The numbers are the same, but the work isn't: without `no_grad` a backward may be needed. So GLOBAL_STATE includes the grad mode.",
+        "2": "One for each grad mode. The third call finds the first graph again, because versions are kept.",
+        "3": "The first version still exists, so the third call uses it again.",
     },
     answer="2",
 )
@@ -471,7 +471,7 @@ choice(
 # %% [markdown]
 # ## When it breaks, and who says so
 #
-# Dynamo follows bytecode on tensors without numbers. What if the program asks for a number?
+# Dynamo follows the bytecode with tensors that have no numbers. What if the program asks for a number?
 #
 # **Predict.** Here are six functions. In which must Dynamo stop?
 
@@ -510,13 +510,13 @@ def draws(x):
 suspects = (prints, branches, items, lists, selects, draws)
 
 # %% [markdown]
-# In all six. It then does not fail. It closes the graph that it has, lets Python do the next step with real tensors, and begins again behind it, in a function of its own making that *resumes* yours. That is a **graph break**. The values are right; the compiler sees two halves, and what the halves pass to each other goes through memory.
+# In all six. But Dynamo does not fail. It ends its graph, and lets Python do the next step with real tensors. Then it begins a new graph, in a function that it makes itself and that *resumes* yours. That is a **graph break**. The values are right. But the compiler sees two halves, and everything that one half passes to the other goes through memory.
 #
-# Five witnesses claim to know whether a graph broke. Let us hear all of them about all six: how many graphs a backend is given; `torch._dynamo.explain`; the statistics in `counters`; whether `fullgraph=True`, which demands one graph, raises; and the log.
+# Five witnesses claim to know whether a graph broke. They are the number of graphs that a backend gets; `torch._dynamo.explain`; the statistics in `counters`; `fullgraph=True`, which demands one graph and otherwise raises an error; and the log.
 
 # %%
 def witnesses(function):
-    """What five witnesses say of the breaks in function(x)."""
+    """What five witnesses say about the breaks in function(x)."""
     x, said = torch.tensor([1.0, -2.0, 3.0]), {}
     counters.clear()
     with listening(graph_breaks=True) as lines:
@@ -546,15 +546,15 @@ with warnings.catch_warnings():
         print(f"{function.__name__:10}", *(f"{said[column]:>12}" for column in columns))
 
 # %% [markdown]
-# One. Go through the others:
+# Only the log is right about all six. Here are all five witnesses:
 #
-# - **The number of graphs** is 1 for `lists` and `draws`, as for an unbroken function. They break all right, but before the break there is no operation on a tensor, and an empty graph is never made.
-# - **`explain`** counts graphs and subtracts one. So it is wrong in the same two.
-# - **The counters** don't count the branch.
-# - **`fullgraph=True`** is silent about `items` and `selects`. It isn't wrong: under `fullgraph` Dynamo *doesn't break there*. It works harder, and makes symbols of numbers that it will know only at run time. Without it, it breaks. So the test says "one graph" of a program that, run as your users run it, has two.
-# - **The log** has a line for every break, with the place, and mostly with a hint.
+# - **The number of graphs** is 1 for `lists` and `draws`, although both break. But before the break there is no operation on a tensor, and Dynamo never makes an empty graph.
+# - **`explain`** counts graphs and subtracts one. So it is wrong about the same two functions.
+# - **The counters** don't count the break in `branches`.
+# - **`fullgraph=True`** raises no error for `items` and `selects`. It isn't wrong: under `fullgraph` Dynamo *doesn't break there*. It works harder, and makes symbols of numbers that will be known only at run time. Without `fullgraph`, it breaks. So your test finds one graph in a program that has two for your users.
+# - **The log** has a message for every break. The message names the place, mostly with a hint.
 #
-# So look at the log, `TORCH_LOGS=graph_breaks`, when you want to know *whether*. And count the graphs that a backend sees when you want to know what it *costs*: a break before the first operation costs next to nothing, a break between two halves of a loop's work costs what the halves can't share.
+# So to learn *whether* a graph breaks, look at the log, `TORCH_LOGS=graph_breaks`. To learn what a break *costs*, count the graphs that a backend sees. A break before the first operation costs almost nothing. A break in the middle of the work costs everything that the two halves can't share.
 
 # %%
 with listening(graph_breaks=True) as lines:
@@ -570,9 +570,9 @@ captured(prints, torch.ones(3))
 print("new:  ", *names(kept(prints)[0].code))
 
 # %% [markdown]
-# The first compiled function, then `print`, then `__resume_…`, a function made of the rest of yours, which is itself traced, guarded and compiled.
+# This bytecode calls the first compiled function, then `print`, then `__resume_…`. This last function is the rest of yours, and it is itself traced, guarded and compiled.
 #
-# To mend a break, say with tensors what you said with Python. A branch that chooses between two *values* becomes a `torch.where`: both are computed, and one is taken. It has one trap, and it isn't in the forward. **Predict.** `safe` avoids the root of a negative number. What is its gradient at −1?
+# To fix a break, express with tensors what you expressed with Python. A branch that chooses between two *values* becomes a `torch.where`: both are computed, and one is taken. This has one trap, in the backward. **Predict.** `safe` avoids the root of a negative number. What is its gradient at −1?
 
 # %%
 def safe(v):
@@ -584,15 +584,15 @@ safe(v).sum().backward()
 print(safe(v).detach().tolist(), v.grad.tolist(), "in", len(captured(safe, v)), "graph")
 
 # %% [markdown]
-# NaN. Both sides are computed, and both are differentiated; the side that wasn't taken gets the gradient 0, and 0 times the slope of a root of a negative number is NaN. Put the condition inside as well: `v.clamp(min=…)` under the root, so that neither side ever sees a number it can't stand.
+# NaN. Both sides are computed, and both are differentiated. The side that wasn't taken gets the gradient 0. But the root of a negative number has the slope NaN, and 0 times NaN is NaN. So limit the input as well: with `v.clamp(min=…)` under the root, neither side ever gets a number that it can't handle.
 
 # %% tags=["hide-input"]
 choice(
-    "A training step has `loss.item()` in its middle, for a progress bar. It is compiled without `fullgraph`. What is the cheapest cure?",
+    "A training step has `loss.item()` in its middle, for a progress bar. It is compiled without `fullgraph`. What is the cheapest fix?",
     {
-        "`fullgraph=True`, which makes it one graph": "It does make it one graph, and the graph then waits for the number in each step. And your colleague who compiles it without the flag has two graphs again.",
-        "`torch._dynamo.disable` around the step": "That is no cure: the step isn't compiled any more.",
-        "return the loss, and take the number outside": "The graph stays whole, and whoever wants the number waits for it, not the step. Every tenth step will do.",
+        "`fullgraph=True`, which makes it one graph": "It does make it one graph, but the graph then waits for the number in each step. And a colleague who compiles it without the flag has two graphs again.",
+        "`torch._dynamo.disable` around the step": "That fixes nothing: the step isn't compiled any more.",
+        "return the loss, and take the number outside": "The graph stays whole. The progress bar waits for the number, but the step doesn't. And it is enough to show the loss after every tenth step.",
     },
     answer="return the loss, and take the number outside",
 )
@@ -600,7 +600,7 @@ choice(
 # %% [markdown]
 # ## Forward and backward in one graph
 #
-# Eager autograd learns of the backward while the forward runs, node by node ([phase 02](02_autograd.ipynb#cell-id=pytorchs-own-graph)). AOTAutograd has both before anything runs, in one **joint graph**. We use a norm with a gate now, since there is more to be saved: every number is first multiplied by a share between 0 and 1.
+# Eager autograd builds the backward while the forward runs, node by node ([phase 02](02_autograd.ipynb#cell-id=pytorchs-own-graph)). AOTAutograd has forward and backward before anything runs, in one **joint graph**. We now use a norm with a gate, because it has more to save: every number is first multiplied by a factor between 0 and 1.
 
 # %%
 def gated(x, gate):
@@ -615,11 +615,11 @@ for node in joint.nodes:
     print(f"{node.name:12} {str(node.target).replace('aten.', ''):22}", *node.all_input_nodes)
 
 # %% [markdown]
-# `primals` are the function's inputs, `tangents` the gradients that will come in from above. Read it from the top: three lines of Python are seven operators (and two `alias`, names for what is there); the backward begins where a tangent first appears. It is the chain rule of [phase 02](02_autograd.ipynb#cell-id=a-layer-only-has-to-know-one-product), written out. And it is in the same graph as the forward, so everything the forward computed is there to be used: `sigmoid`, `rsqrt`.
+# `primals` are the function's inputs, and `tangents` are the gradients that will come in from above. Three lines of Python became seven operators (and two `alias`, which are second names for existing results). The backward begins at the first operator that reads a tangent. It is the chain rule of [phase 02](02_autograd.ipynb#cell-id=a-layer-only-has-to-know-one-product), written out. It can use everything that the forward computed, such as `sigmoid` and `rsqrt`.
 #
 # Two more things happened on the way down.
 #
-# **Decomposition.** An operator is a box, and Inductor can fuse only what it sees into. So most are taken apart into simpler ones. **Predict.** `F.layer_norm` is one node for Dynamo. How many operators is its forward in Inductor's graph?
+# **Decomposition.** Inductor can fuse an operator only if it knows what is inside. So most operators are replaced by simpler ones. **Predict.** `F.layer_norm` is one node for Dynamo. How many operators is its forward in Inductor's graph?
 
 # %%
 def normed(x):
@@ -632,7 +632,7 @@ print(
 print(*(node.name for node in split(normed, wide[0]).forward.nodes if node.op == "call_function"))
 
 # %% [markdown]
-# **Functionalization.** A graph in which tensors are written to can't be reordered: each write is a before and an after. So writes are taken out. **Predict.** What stands in the graph for `x.mul_(2)`, and how does the caller's x still get its new value?
+# **Functionalization.** If a graph writes to tensors, its nodes can't be reordered: it matters whether a node reads a tensor before or after a write. So writes are removed. **Predict.** What is in the graph in place of `x.mul_(2)`, and how does the caller's x still get its new value?
 
 # %%
 from torch._dynamo.backends.common import aot_autograd
@@ -652,29 +652,29 @@ print(graphs[0].code.strip())
 print("the caller's x:", given)
 
 # %% [markdown]
-# There is a `mul` without its underscore, and its result is returned as a second output. When the graph has run, that is copied into the caller's x. Inside, nothing is ever overwritten; the emitter may put things into the same memory again later, when it knows that nobody is looking.
+# There is a `mul` without its underscore, and its result is returned as a second output. When the graph has run, that result is copied into the caller's x. Inside the graph, nothing is ever overwritten. Later, the emitter may reuse memory again, if the old numbers are no longer needed.
 
 # %% tags=["hide-input"]
 true_false(
-    "The joint graph is traced, so a Python `if` in a backward (in an `autograd.Function`, say) can be taken anew in each step.", False,
-    "The backward was traced when the forward was compiled, with tensors without numbers. What it did then is in the graph; what depends on numbers breaks, or isn't traced at all.",
+    "The joint graph is traced, so a Python `if` in a backward (in an `autograd.Function`, say) can be decided again in each step.", False,
+    "The backward was traced when the forward was compiled, with tensors that have no numbers. The graph contains only what it did then. A branch on numbers causes a break, or isn't traced at all.",
 )
 
 # %% [markdown]
 # ## What is saved, and what is computed again
 #
-# The joint graph must be cut in two, since the loss is computed in between. Whatever the lower half reads from the upper must be kept in memory meanwhile: these are the saved tensors. Where to cut is the *partitioner's* choice.
+# The joint graph must be cut in two, because the loss is computed in between. Everything that the lower half reads from the upper half must be kept in memory: these are the saved tensors. The *partitioner* chooses where to cut.
 #
-# The plain one keeps whatever the backward reads. **Predict.** Which tensors is that, for `gated`? Look at the joint graph above: what do nodes below the first tangent read from above it?
+# The plain partitioner keeps everything that the backward reads. **Predict.** Which tensors are these for `gated`? Look at the joint graph above: what do the nodes of the backward read from the forward?
 
 # %%
 plain = split(gated, *wide, partition="plain")
 print({name: f"{size / 2**20:.2f} MiB" for name, size in plain.saved.items()})
 
 # %% [markdown]
-# Inductor's cuts elsewhere. It takes the graph for a network of pipes, each as wide as the bytes of its tensor, and looks for the cut with the fewest bytes: a *minimum cut*. What lies beyond the cut and is needed must be computed a second time. That is forbidden for products and other dear things, and cheap for everything pointwise, since in a fused loop it costs arithmetic and no bytes.
+# Inductor's partitioner cuts elsewhere. It looks for the cut with the fewest bytes: a *minimum cut*. If the backward needs a tensor that was not kept, it must compute it a second time. For products and other expensive operations that is forbidden. For pointwise operations it is cheap, because in a fused loop it costs arithmetic but no bytes.
 #
-# **Predict.** Which of those four will it not keep, and from what will it compute them again?
+# **Predict.** Which of those four tensors will it not keep, and from which tensors will it compute them again?
 
 # %%
 cut = split(gated, *wide)
@@ -682,47 +682,47 @@ print({name: f"{size / 2**20:.2f} MiB" for name, size in cut.saved.items()})
 print("computed again:", *cut.again)
 
 # %% [markdown]
-# The two inputs, which are there anyway, and a number for each row. `sigmoid` and their product are computed again in the backward's loop, from what that loop reads in any case. (Further down you learn to read such loops; this one is `loops(written(gated, *wide, backward=True)[1].code)`.)
+# It keeps the two inputs, which exist anyway, and one number for each row. The backward's loop computes `sigmoid` and the product with x again, from tensors that it reads in any case. (Further down you learn to read such loops; this one is `loops(written(gated, *wide, backward=True)[1].code)`.)
 #
-# Here is the same for a layer of your MiniGPT: the attention of one block, on two sequences of 128 words. A bar each for eager autograd, the plain cut, the minimum cut, and two smaller *budgets* (`torch._functorch.config.activation_memory_budget`), which allow only a part of those bytes; below them, what is kept with half of the budget. **Predict.** The pattern, 128 × 128 weights for each head and sequence, is the largest tensor. Who will keep it? And what must be kept in its place, so that it can be made again without doing the softmax's sums twice?
+# Here is the same for the attention of one block of MiniGPT, on two sequences of 128 words. There is one bar each for eager autograd, the plain cut and the minimum cut. Two more are for smaller *budgets* (`torch._functorch.config.activation_memory_budget`), which allow only a part of those bytes. Below them is what is kept with half of the budget. **Predict.** The largest tensor is the pattern: 128 × 128 weights for each head and sequence. Which of the bars will include it? And what must be kept in its place, so that the pattern can be computed again without the softmax's sums?
 
 # %%
 attention = model.blocks[0].attention
 saved_bytes(attention, torch.randn(2, 128, 64, requires_grad=True), way=4)
 
 # %% [markdown]
-# Here the minimum cut saves what eager autograd saves: a softmax's exponentials are cheap, but the pattern feeds a product, which is dear, and it wants to read the pattern from memory.
+# Here the minimum cut saves the same tensors as eager autograd. A softmax's exponentials are cheap, but a product reads the pattern from memory, and a product is expensive.
 #
-# With half the budget the pattern is gone. What stands in its place is `amax` and `sum_1`: of each row of 128 weights the maximum and the sum. From these and the scores (a product, done once more) each weight is `exp(score − maximum) / sum`. Two numbers for a row in place of 128: this is the idea of FlashAttention's backward, and here a partitioner has found it by counting bytes. With a budget of 0 nothing but the arguments is kept, and the whole forward is done twice, which is what `torch.utils.checkpoint` does by hand. Memory is bought with time, and the budget is the price tag.
+# With half of the budget the pattern is no longer kept. In its place there are `amax` and `sum_1`: the maximum and the sum of each row of 128 weights. With these and the scores (a product that is computed once more), each weight is `exp(score − maximum) / sum`. Two numbers for each row replace 128. This is the idea of FlashAttention's backward, and here a partitioner found it by counting bytes. With a budget of 0 only the arguments are kept, and the whole forward runs twice. With `torch.utils.checkpoint` you do the same by hand. You pay for memory with time.
 
 # %% tags=["hide-input"]
 number(
     "`y = torch.relu(x)` on 1,000,000 float32. The backward needs to know where y is positive. Eager autograd keeps y, 4,000,000 bytes. How many does the minimum cut keep?",
     1_000_000,
     unit="bytes",
-    why="It keeps the answer to `y <= 0`, a bool for each element. One byte in place of four, and where the next layer keeps y anyway, none at all.",
-    wrong={4_000_000: "That is y itself. What is asked of it is yes or no.", 125_000: "A bool takes a byte in a tensor, and not a bit."},
+    why="It keeps the result of `y <= 0`, one bool for each element. That is one byte in place of four. If the next layer keeps y anyway, it needs no extra byte at all.",
+    wrong={4_000_000: "That is y itself. The backward only needs a yes or a no for each element.", 125_000: "A bool in a tensor takes a byte, not a bit."},
 )
 
 # %% [markdown]
 # ## Fusion, and the code
 #
-# Now the text. This is the C++ that Inductor has written for `rms` on this machine, without casts and braces. Take your time; it is your function. (The step of the inner loops, 8 or 16, is the number of floats that this machine's vector registers hold.)
+# This is the C++ that Inductor wrote for `rms` on this machine, without casts and braces. (The step of the inner loops, 8 or 16, is the number of floats that fit into one vector register of this machine.)
 
 # %%
 print(inspect.getsource(rms))
 print(loops(written(rms, x)[0].code))
 
 # %% [markdown]
-# Now with your two lines beside it.
+# Now compare it with your two lines.
 #
-# `x0` is the row. `#pragma omp for` deals the rows out to the threads: rows know nothing of each other, as in [phase 05](05_custom_op.ipynb#cell-id=one-program-one-row). Inside, there are two loops over the 600 columns.
+# `x0` is the row. `#pragma omp for` distributes the rows over the threads, because the rows don't depend on each other, as in [phase 05](05_custom_op.ipynb#cell-id=one-program-one-row). Inside, there are two loops over the 600 columns.
 #
-# The first is your first line. `loadu` reads as many neighbours as fit into a register; `tmp0 * tmp0` is `pow(2)`, and the addition is `mean`'s sum. There is no tensor of squares. Then `vec_reduce_all` makes one number of the register, and the row's sum is stored: 4 bytes for 2,400.
+# The first loop is your first line. `loadu` reads as many neighbouring numbers as fit into a register. `tmp0 * tmp0` is `pow(2)`, and the addition is the sum in `mean`. There is no tensor of squares. Then `vec_reduce_all` adds up the numbers in the register, and the row's sum is stored: 4 bytes for a row of 2,400.
 #
-# The second is your second line, and it begins by reading x *again*. Division by 600 (the rest of `mean`), the `EPS`, the root: on one number. Then the multiplication, and a store. Five operators, one kernel, and the only thing of x's size that is written is the result.
+# The second loop is your second line, and it begins by reading x *again*. The division by 600 (the rest of `mean`), the addition of `EPS` and the root work on one number. Five operators became one kernel, and only one tensor of x's size is written: the result.
 #
-# **Predict.** In N, the bytes of x: what goes over the memory bus? [Phase 05](05_custom_op.ipynb#cell-id=one-pass-or-three) counted five N op by op, and three where a row must be read twice.
+# **Predict.** Let N be the bytes of x. How many N go over the memory bus? [Phase 05](05_custom_op.ipynb#cell-id=one-pass-or-three) counted five N if each operation runs by itself, and three N if a row must be read twice.
 
 # %% tags=["hide-input"]
 number(
@@ -730,11 +730,11 @@ number(
     2,
     unit="N",
     why="x is read from memory once; the second reading finds the row in the cache. The result is written once.",
-    wrong={3: "By count of loads and stores, yes. But between the two readings of a row lie 2,400 bytes, and the cache still has them.", 5: "That is op by op, each reading and writing memory."},
+    wrong={3: "That counts loads and stores. But at the second reading the cache still has the row.", 5: "That is right if each operation runs by itself."},
 )
 
 # %% [markdown]
-# So fusing over rows is as good as [phase 05](05_custom_op.ipynb#cell-id=one-program-one-row)'s kernel that holds the row in registers, as long as a row fits into the cache. Let it run; here the whole compiler works, `g++` included. **Predict.** Is the result the same to the last bit?
+# So as long as a row fits into the cache, this loop is as good as [phase 05](05_custom_op.ipynb#cell-id=one-program-one-row)'s kernel, which keeps the row in registers. Now run it, with the whole compiler, `g++` included. **Predict.** Is the result the same to the last bit?
 
 # %%
 torch._dynamo.reset()
@@ -743,11 +743,11 @@ print("to the bit:  ", torch.equal(fast_rms(x), rms(x)))
 print("to rounding: ", torch.allclose(fast_rms(x), rms(x), atol=1e-6))
 
 # %% [markdown]
-# The sum is taken in another order: 8 or 16 partial sums in a register, which are added at the end. PyTorch's own kernel adds in an order of its own. Both are right, to rounding. So tests of compiled code compare with a tolerance.
+# The sum is computed in another order: a register has 8 or 16 partial sums, which are added at the end. PyTorch's own kernel adds in yet another order. Both are right, up to rounding. So tests of compiled code need a tolerance.
 #
 # ### What shares a loop
 #
-# Two operations can share a loop if each element of the one needs only that element of the other, or the row's, once the row is done. A mean over the row is done when the row's loop is. **Predict.** What if the mean is taken over the *columns*, or over the whole tensor? Here are three versions of `gated` that differ in one argument.
+# Two operations can share a loop in two cases. Each element of the second needs only the same element of the first, or it needs only a result of its own row, such as a mean. Such a mean is known when the row's loop ends. **Predict.** What if the mean is taken over the *columns*, or over the whole tensor? Here are three versions of `gated` that differ in one argument.
 
 # %%
 def over_columns(x, gate):
@@ -773,9 +773,9 @@ versions = {
 fusion_map(versions, *pair, version=2)
 
 # %% [markdown]
-# Left your lines, right what shares loops, with the bytes that go in and out. With the mean over the columns no row can be finished before the last row has been read. So there must be a loop for the mean and another one for the product, and y, which both need, lies in memory between them.
+# On the left are your lines, and on the right the loops that they share, with the bytes that they move. With the mean over the columns no row can be finished before the last row has been read. So there must be one loop for the mean and another for the product, with y in memory between them.
 #
-# And look at the first version. Two passes, where a row's loop could do it all! y is written to memory, 4.9 MB of it, although it is nobody's result, and read twice. The text says it, too: a loop over all elements that stores, and then the loops that you know.
+# And look at the first version. It has two passes, although one loop over the rows could do everything! y is not a result, and yet its 4.9 MB are written to memory and read twice. The text shows it, too: first a loop over all elements that stores y, then the known loops.
 
 # %%
 text = loops(written(gated, *pair)[0].code)
@@ -785,9 +785,9 @@ print(
 )
 
 # %% [markdown]
-# Why? y has two readers, the mean and the product. If it isn't stored, each of them computes it anew. In Inductor's source (`should_realize_on_reuse`, in [`torch/_inductor/ir.py`](https://github.com/pytorch/pytorch/blob/v2.13.0/torch/_inductor/ir.py)) stands a list of what is too dear for that on a CPU: exp, log, sigmoid, tanh. And once y is a tensor of its own, its loop is one over 1,228,800 elements, which no longer fits the loop over rows.
+# Why? y has two readers, the mean and the product. If it isn't stored, each of them computes it again. Inductor's source has a list of functions that are too expensive for that on a CPU: exp, log, sigmoid, tanh (`should_realize_on_reuse`, in [`torch/_inductor/ir.py`](https://github.com/pytorch/pytorch/blob/v2.13.0/torch/_inductor/ir.py)). And once y is stored, its loop runs over 1,228,800 elements, so it can no longer be merged with the loop over rows.
 #
-# That can be tested. **Predict.** The gate is a `clamp` in place of a sigmoid. How many passes?
+# We can test that. **Predict.** Now the gate is a `clamp` in place of a sigmoid. How many passes are there?
 
 # %%
 def clamped(x, gate):
@@ -802,13 +802,13 @@ for name, function in {"sigmoid": gated, "clamp": clamped}.items():
     print(f"{name:8} passes: {len(passes)}, {moved / 1e6:.1f} MB")
 
 # %% [markdown]
-# One, and no y. A heuristic is no theorem. It is a rule of thumb in a file, and you can go and read it.
+# There is one pass, and no y. So the list is only a rule of thumb in a file, and you can go and read it.
 #
-# Is y worth the fuss? In eager mode both versions take the same way: 10 N of reads and writes, if N is x's bytes. Compiled it is 5 N with y, and 3 N without. **Predict.** By how much is each faster?
+# Does it matter whether y is stored? In eager mode both versions move 10 N, if N is x's bytes. The compiled code moves 5 N with y, and 3 N without. **Predict.** How much faster does compiling make each of them?
 
 # %%
 def fastest(function, *args, seconds=0.7):
-    """The shortest run, in ms, of those that fit into the time: of an undisturbed machine."""
+    """The shortest time of a call, in ms. Calls are repeated for ``seconds``."""
     times = []
     while sum(times) < seconds:
         begin = time.perf_counter()
@@ -828,12 +828,12 @@ for name, function in {"sigmoid": gated, "clamp": clamped}.items():
     print(f"{name:8} plain {plain:5.0f} ms, compiled {fast:5.0f} ms: {times}")
 
 # %% [markdown]
-# By bytes alone it would be twice, and 3.3 times. Times differ from machine to machine, and this page was made on a small and busy one. Less comes out where arithmetic is what takes the time, above all exponentials, which no fusion spares; or where the tensors find room in the processor's last cache, in which bytes are cheap (try `pair`, an eighth as tall). More comes out where memory itself is dear: what eager mode writes in between must be had from the operating system, page by page, in every call. On one thread and with rows like these it is mostly more.
+# By bytes alone, compiled code would be twice as fast with the sigmoid, and 3.3 times as fast with the clamp. Times differ between machines, and this page was made on a small and busy one. The gain is smaller if arithmetic takes most of the time, above all exponentials, which fusion does not remove. It is smaller, too, if the tensors fit into the processor's last cache (try `pair`, an eighth as tall). The gain is larger if memory itself is expensive: in every call, eager mode must get memory for its intermediate results, page by page. On one thread and with rows like these, it is mostly larger.
 
 # %% [markdown]
 # ### The same for a GPU
 #
-# Inductor has a second pen. For a GPU it writes Triton, the language of [phase 05](05_custom_op.ipynb#cell-id=one-program-one-row). To *write* it needs no GPU: only some figures of one, since how it divides the work depends on them. We tell it those of an H100's data sheet (132 multiprocessors, 65,536 registers each, warps of 32), and give it fake tensors on that device. What you see is Inductor's own text, made just now on your machine. It has not run. (What was written in the same way on a real H100 has, and stands at the end of this lesson, with its times.)
+# Inductor has a second language. For a GPU it writes Triton, which you know from [phase 05](05_custom_op.ipynb#cell-id=one-program-one-row). To *write* the code it needs no GPU, only some figures, which decide how it divides the work. We give it the figures from an H100's data sheet (132 multiprocessors, 65,536 registers each, warps of 32), and fake tensors on that device. You see Inductor's own text, made just now on your machine. It has not run. (Code that Inductor wrote on a real H100 did run. It is at the end of this lesson, with its times.)
 
 # %%
 described = written(rms, x, device="cuda")[0].code
@@ -841,27 +841,27 @@ kernel = described[described.index("@triton.jit"):described.index("''', device_s
 print(kernel)
 
 # %% [markdown]
-# Put [phase 05](05_custom_op.ipynb#cell-id=half-precision)'s `rms_kernel` beside it. `program_id` picks the rows, XBLOCK of them at once. The block is 1,024 for 600 columns; there is a mask, `other=0.0`, a sum in float32, a store under the same mask. x is loaded **once**: the row stays in registers. Inductor calls that a *persistent reduction*. For rows of more than 1,024 it writes a loop, and a second reading; remember that for later.
+# Compare it with [phase 05](05_custom_op.ipynb#cell-id=half-precision)'s `rms_kernel`. `program_id` chooses the rows, XBLOCK of them at once. The block has 1,024 places for 600 columns. There is a mask with `other=0.0`, a sum in float32, and a store under the same mask. x is loaded **once**: the row stays in registers. Inductor calls that a *persistent reduction*. For rows of more than 1,024 numbers it writes a loop, and reads the row a second time.
 #
-# Two differences are worth a look. The size is in the text as a number, `600*x0`, where our kernel was given a stride at run time; so Triton's compiler knows that each row begins at a multiple of 32 bytes. And there is no stride of columns: x was contiguous when it was traced, and a *guard* says so. Your kernel had to serve all strides. This one serves what was guarded, and for others there will be another.
+# Two differences are worth a look. First, the size is in the text as a number, `600*x0`, but our kernel got a stride at run time. So Triton's compiler knows that each row begins at a multiple of 32 bytes. Second, there is no stride of columns: x was contiguous when it was traced, and a *guard* checks that. Your kernel had to work for all strides. This kernel works only for the guarded strides.
 #
-# The map again, for the GPU. **Predict.** Is y still written to memory?
+# Here is the map again, for the GPU. **Predict.** Is y still written to memory?
 
 # %%
 fusion_map(versions, *pair, device="cuda", version=1)
 
 # %% [markdown]
-# No: one pass, and y never exists. The list of dear functions is for CPUs; on a GPU arithmetic is so cheap against memory that a sigmoid is computed again wherever it is needed. Move to the other versions as well. A mean over everything takes *two* steps, partial sums first, since programs can't wait for each other; and then a third pass, which makes y once more from x and the gate.
+# No. There is one pass, and y is never stored. The list of expensive functions is for CPUs. On a GPU arithmetic is so cheap compared with memory that a sigmoid is computed again wherever it is needed. Move to the other versions as well. A mean over everything takes *two* passes, with partial sums first, because programs can't wait for each other. Then a third pass computes y once more from x and the gate.
 #
-# What a description doesn't settle is which of several configurations (rows to a program, warps) will be taken. Inductor tries some on the device, when it first runs. On a machine with a GPU, `TORCH_LOGS=output_code python your_script.py` prints the text of every kernel, and `TORCH_LOGS=autotuning` what was tried.
+# A data sheet can't decide which configuration (rows per program, warps) is the fastest. Inductor tries some of them on the GPU when a kernel first runs. With a GPU, `TORCH_LOGS=output_code python your_script.py` prints the text of every kernel, and `TORCH_LOGS=autotuning` prints what was tried.
 
 # %% tags=["hide-input"]
 choice(
     "`x.softmax(-1).sum(0)`: a softmax of each row, then a sum over the rows. How many passes at least, on a CPU?",
     {
-        "one: a row's softmax can be added to a running total at once": "For one thread that would do. With rows dealt out to threads, each needs a total of its own, and those must be added up afterwards; Inductor doesn't write it so.",
-        "two: the second reduction runs across the rows": "A column's sum is done when the last row is, and its loop runs the other way. In memory between the two lie the exponentials, not yet divided: the division goes with the second loop. Ask `written`.",
-        "four, one for each reduction and each pointwise step": "The softmax's own parts share the row's loop, as those of `rms` do.",
+        "one: a row's softmax can be added to a running total at once": "For one thread that would be enough. With several threads, each thread needs its own total, and these totals must be added up afterwards. Inductor doesn't write it that way.",
+        "two: the second reduction runs across the rows": "A column's sum is known only after the last row, and its loop runs in the other direction. Between the two passes the exponentials are in memory. They are not yet divided, because the division happens in the second loop. `written` shows it.",
+        "four, one for each reduction and each pointwise step": "The parts of the softmax share the row's loop, as the parts of `rms` do.",
     },
     answer="two: the second reduction runs across the rows",
 )
@@ -890,18 +890,20 @@ print(
 )
 
 # %% [markdown]
-# Nothing: it calls the library that eager mode calls, `extern_kernels.mm`. What you see here is the module's `call`, Python once more: buffers are made, kernels are called in order, and buffers are given away.
+# Nothing. It calls the same library as eager mode, `extern_kernels.mm`. These lines are from the module's function `call`, in Python again. It makes buffers, calls kernels in order, and passes the memory of old buffers on to new ones.
 #
-# `buf1 = buf0; del buf0  # reuse`: the product's memory becomes the relu's. relu is done in place, though your code said no such thing, and functionalization had removed all writing. Now it comes back, where the compiler has *proved* that nobody looks at the old numbers any more. And both relus are one kernel, `cpp_fused_relu_0`, called twice: the same text needs no second copy.
+# `buf1 = buf0; del buf0  # reuse` means that the relu's result gets the product's memory. So the relu works in place, although functionalization had removed all writes. They come back where the compiler has *proved* that nothing reads the old numbers any more. And both relus are one kernel, `cpp_fused_relu_0`, which is called twice, because their text is the same.
 
 # %% [markdown]
 # ## Caches
 #
-# Compiling takes seconds. Where is it remembered? In three places.
+# Compiling takes seconds. Where is the result kept? By default, in three places.
 #
-# - In the process, with the function's code: the versions and their guards. `torch._dynamo.reset()` empties it, and so does the end of the process.
-# - On disk, for AOTAutograd and for Inductor: a hash of the graph that comes in, of shapes, settings and versions leads to what was made of it.
-# - On disk, the built libraries, by their text.
+# - The process keeps the versions and their guards with the function's code. `torch._dynamo.reset()` deletes them, and so does the end of the process.
+# - The disk keeps the code that AOTAutograd and Inductor made. They find it by a hash of the incoming graph, shapes, settings and versions.
+# - The disk also keeps the built libraries. They are found by their source text.
+#
+# On request, `torch.compiler.save_cache_artifacts` packs the disk's part for another machine, and with `caching_precompile` guards and bytecode, too. A function from `aot_compile` saves all of it in a file, and `torch.compiler.load_compiled_function` reads it.
 #
 # **Predict.** Which of these four must call `g++`? The same function again after a reset; the same body under another name; another number of rows; another `EPS`.
 
@@ -912,7 +914,7 @@ def renamed(v):
 
 
 def compiled_anew(function, x):
-    """Seconds of a first call after a reset, and what the caches on disk said."""
+    """The seconds of a first call after a reset, and whether the caches on disk had its code."""
     torch._dynamo.reset()
     counters.clear()
     begin = time.perf_counter()
@@ -935,26 +937,26 @@ print("another EPS: ", compiled_anew(rms, x))
 EPS = 1e-6
 
 # %% [markdown]
-# To Inductor names don't count, and numbers do: sizes and constants stand in the text as literals. (To AOTAutograd names count as well, for Dynamo names its graph after your variables; but without `g++` it is soon done.) The cell draws both at random; numbers that were compiled before, even yesterday, would be found. Dynamo runs in any case; what is spared is what comes behind it, and above all `g++`.
+# For Inductor, names don't matter but numbers do: sizes and constants are in its text as literals. (For AOTAutograd names matter as well, because Dynamo names its nodes after your variables. But AOTAutograd doesn't need `g++`, so it is soon done.) The cell chooses the rows and `EPS` at random, because the caches would find old numbers, even yesterday's. Dynamo runs in any case. The caches save the work after it, above all `g++`.
 #
-# The folder is `TORCHINDUCTOR_CACHE_DIR`, or one of your own in `/tmp`. What lies there is machine code, and is run. Share such a folder with nobody whom you wouldn't let run programs as you.
+# The folder is `TORCHINDUCTOR_CACHE_DIR`, or a folder in `/tmp` that has your name. It contains machine code, and your process runs that code. So share such a folder only with people who may run programs as you.
 
 # %% tags=["hide-input"]
 true_false(
     "A compiled model that is loaded in a new process, with all caches on disk warm, starts as fast as one that isn't compiled.", False,
-    "Guards and bytecode were in the old process. Dynamo follows the Python again, the hashes are computed, the libraries are loaded: tenths of a second for each graph, seconds for a large model.",
+    "By default, guards and bytecode were only in the old process. In the new process Dynamo follows the Python again, hashes are computed, and libraries are loaded. That takes tenths of a second for each graph, and seconds for a large model.",
 )
 
 # %% [markdown]
 # ## When it doesn't pay
 #
-# You have seen what is gained: bytes that aren't moved, and Python that isn't run. And what is paid: seconds once for every version, and guards in every call. So it can be worked out.
+# The gain is fewer moved bytes, and less Python. The price is seconds for every version, and guards in every call.
 #
-# **Predict.** For which of these is the compiled version faster, and from how many calls on has the compiling paid?
+# **Predict.** For which of these is the compiled version faster, and after how many calls does compiling pay off?
 
 # %%
 def compare(name, function, *args):
-    """Print ms of both, and after how many calls the compiling has paid."""
+    """Print both times in ms, and after how many calls compiling has paid off."""
     torch._dynamo.reset()
     quick = torch.compile(function)
     with one_thread():
@@ -978,25 +980,25 @@ compare("rms of 2 x 6", rms, torch.randn(2, 6))
 compare("product of 512 x 512", torch.matmul, torch.randn(512, 512), torch.randn(512, 512))
 
 # %% [markdown]
-# (The times are those of one thread of one machine, on one day. Run it on yours.)
+# (The times come from one thread of one machine on one day. Run the cell on your machine.)
 #
-# GELU written out is eight operators, each of which reads and writes memory; compiled it is one loop. The tiny `rms` has nothing to save in bytes: its five operators cost a few microseconds each in eager mode, and compiled it pays for guards and a call. The product is the library's either way: there is nothing to fuse, and the guards come on top.
+# Written out, GELU is eight operators, each of which reads and writes memory. Compiled, it is one loop. The tiny `rms` has hardly any bytes to save. Its five operators cost a microsecond or two each in eager mode. Compiled, it pays for guards and a call. The library computes the product either way, so there is nothing to fuse, and the guards cost extra.
 #
-# So it doesn't pay where there is one call, or a new shape at every call; where the time goes into products that a library does; where graphs break so often that nothing is left to fuse; and where the bottleneck is something else, such as the data loader. Measure a whole step, after the compiling, against eager ([phase 09](09_profiling.ipynb#cell-id=a-number-without-a-spread) does it properly).
+# So compiling doesn't pay if there is only one call, or a new shape in every call. It doesn't pay if a library's products take most of the time, or if graphs break so often that nothing is left to fuse. And it doesn't pay if the bottleneck is something else, such as the data loader. Measure a whole step after the compiling, and compare it with eager mode ([phase 09](09_profiling.ipynb#cell-id=a-number-without-a-spread) does it properly).
 
 # %% tags=["hide-input"]
 number(
-    "Compiling takes 40 s. A training step takes 100 ms, compiled 80 ms. After how many steps has it paid?",
+    "Compiling takes 40 s. A training step takes 100 ms, compiled 80 ms. After how many steps has compiling paid off?",
     2000,
     unit="steps",
-    why="20 ms a step; 40 s are 2,000 of those.",
-    wrong={500: "40 s divided by 80 ms: but a step doesn't save 80 ms, it saves 20.", 400: "Per step the difference counts, 20 ms, and not the step."},
+    why="A step saves 20 ms; 40 s are 2,000 times that.",
+    wrong={500: "That is 40 s divided by 80 ms. But a step saves 20 ms, not 80.", 400: "The difference of 20 ms counts, not the whole step."},
 )
 
 # %% [markdown]
 # ### How to look, anywhere
 #
-# This course's helpers only save you typing. On your own code, with nothing but PyTorch:
+# This course's helpers only save you typing. For your own code, PyTorch itself is enough:
 #
 # | here | anywhere |
 # |---|---|
@@ -1008,9 +1010,9 @@ number(
 # | `written` | `TORCH_LOGS=fusion,output_code`; `run_and_get_code` |
 # | all of it, in a folder | `TORCH_COMPILE_DEBUG=1` |
 #
-# The last but one is for the text of what was really built and is run. `TORCH_LOGS=output_code python your_script.py` prints it, and so does `torch._logging.set_logs(output_code=True)` in a notebook. Printing is for eyes. To do something with the text, catch it on its way: PyTorch's logs are those of Python's `logging`, and a *handler* that hangs on the logger gets each message whole.
+# The row of `written` gives you the text of the code that was really built and that runs. `TORCH_LOGS=output_code python your_script.py` prints it, and so does `torch._logging.set_logs(output_code=True)` in a notebook. But a printed text can only be read. To do something with the text, catch it before it is printed: PyTorch logs with Python's `logging`, and a *handler* that you attach to the logger gets each whole message.
 #
-# **Predict.** The compiled `rms` is called, and called again. Then the process forgets it, and it is called once more, while its code still lies on the disk. After which calls is a module logged?
+# **Predict.** The compiled `rms` is called twice. Then the process forgets it, and it is called a third time. Its code is still on the disk. After which of the three calls is a module logged?
 
 # %%
 import logging
@@ -1038,11 +1040,11 @@ finally:
     torch._logging.set_logs()  # silent again, and torch's handlers as they were
 
 # %% [markdown]
-# After the first and the third. What the process remembers is not compiled, and nobody says a word. What comes from the disk is logged as if it had been written just now. So whoever wants the text of a certain call lets the compiler forget first. The short messages that follow a module say where its file lies: it is the caches' folder once more, and you may as well read it there. Only, a file's name is a hash, and the folder is for all calls: it doesn't say whose the file is.
+# After the first and the third call. A version that the process remembers is not compiled again, and nothing is logged. A module that comes from the disk is logged as if it had been written just now. So if you want the text of a certain call, first let the compiler forget. The short messages that follow a module say where its file is: in the caches' folder. But a file's name is a hash, and all calls use the same folder, so you can't see to which call a file belongs.
 #
-# And look at `finally`. A log that stays on, a variable of the environment that stays set, a function of torch's that stays exchanged: each makes another's afternoon strange, most of all after an error, when nobody comes to the line that would have switched it off.
+# And look at `finally`. A log that stays on can spoil somebody else's afternoon, and so can an environment variable or a replaced torch function. After an error, the line that restores it may never be reached.
 #
-# PyTorch's own tests have all of this in one function. `run_and_get_code` forgets, exchanges the function that is handed each module, calls whatever you give it, puts everything back, and returns the result and the texts:
+# PyTorch's own tests have all of this in one function. `run_and_get_code` makes the compiler forget, replaces the function that receives each module, calls the function that you pass, puts everything back, and returns the result and the texts:
 
 # %%
 from torch._inductor.utils import run_and_get_code
@@ -1053,12 +1055,12 @@ print(
 )
 
 # %% [markdown]
-# Only what has been compiled by the end of the call is among them, and a backward is compiled when somebody first goes back. `TORCH_COMPILE_DEBUG=1` leaves the same texts in a folder, `torch_compile_debug`, with the graphs that came before them; but here a cache is silent, and of what lies on the disk already there is nothing in that folder.
+# The list has only code that was compiled before the call ended, and a backward is compiled when it first runs. `TORCH_COMPILE_DEBUG=1` writes the same texts into a folder, `torch_compile_debug`, together with the graphs from which they were made. But code that was already in a cache on the disk does not appear in that folder.
 
 # %% [markdown]
 # ## The finished step, read
 #
-# **Solve the lab before you read on.** Then look at what becomes of MiniGPT's LM head in both forms, with PyTorch's softmax and with [phase 05](05_custom_op.ipynb#cell-id=the-finished-softmax-read)'s operator, behind the same temperature.
+# **Solve the lab before you read on.** Then look at the code of MiniGPT's LM head in two forms: with PyTorch's softmax, and with [phase 05](05_custom_op.ipynb#cell-id=the-finished-softmax-read)'s operator. Both come after the same temperature.
 
 # %%
 from utils.softmax import softmax
@@ -1084,9 +1086,9 @@ fusion_map(
 )
 
 # %% [markdown]
-# An operator is a wall. The compiler plans around `open_the_hood::softmax` and never looks inside, just as you asked in [phase 05](05_custom_op.ipynb#cell-id=what-pytorch-asks-of-an-operator); so the multiplication before it, which could have been done while the row was in registers, is a pass of its own: a read and a write of all logits more. PyTorch's softmax is decomposed, fuses with what stands before it, and becomes one kernel.
+# An operator is a wall. The compiler plans around `open_the_hood::softmax` and never looks inside, just as you asked in [phase 05](05_custom_op.ipynb#cell-id=what-pytorch-asks-of-an-operator). So the multiplication before it is a separate pass, which reads and writes all logits once more. Otherwise it could have been done while the row was in registers. PyTorch's softmax is decomposed. It fuses with the operation before it, and both become one kernel.
 #
-# That was a described GPU. On a real one, [phase 05](05_custom_op.ipynb#cell-id=how-fast-can-it-be)'s H100, the LM head with a softmax behind it (and no temperature) was compiled in both forms, forward and backward, and what Inductor wrote there was kept. **Predict.** What are the steps of its `call`, in either form? And in which line do you see that memory is used twice?
+# That GPU was only described. On a real GPU, [phase 05](05_custom_op.ipynb#cell-id=how-fast-can-it-be)'s H100, the LM head with a softmax after it (but no temperature) was compiled in both forms, forward and backward. The course kept the text that Inductor wrote there. **Predict.** What are the steps of its `call` in each form? And in which line do you see that memory is used twice?
 
 # %%
 from utils.instruments import records
@@ -1105,9 +1107,9 @@ for name in ("torch", "operator"):
                 print("   ", step.split("(")[0])
 
 # %% [markdown]
-# The product is the library's in both, `extern_kernels.addmm`. Behind it stands one Triton kernel, which works on the product's own memory (`buf3 = buf0`); or it is our operator, by its name, and it makes room for a result of its own: a schema that returns a plain `Tensor` promises new memory, so nothing can be reused. Behind the box there are two asserts. The compiler has planned with the shape and the strides that the *fake* promised; here it looks whether they came. The backward has the wall in it as well, and around it the same steps in both: two products, for the gradients of input and weight, and a sum for the bias's.
+# In both forms the library computes the product, `extern_kernels.addmm`. With PyTorch's softmax one Triton kernel follows, which works in the product's own memory (`buf3 = buf0`). With our softmax the operator follows, under its name. It can't reuse memory, because a schema that returns a plain `Tensor` promises new memory. After the operator there are two asserts. They check the shape and the strides that the *fake* promised. The backward contains the wall as well. Around it, both forms have the same steps: two products, for the gradients of input and weight, and a sum for the bias.
 #
-# And how fast? By count of bytes the compiler's softmax moves 2 N, as ours does. **Predict.** What is its time on the H100, in shares of ours?
+# And how fast are they? Counted in bytes, the compiler's softmax moves 2 N, and so does ours. **Predict.** How long does it take on the H100, as a multiple of our time?
 
 # %%
 cases = record.result("softmax")["cases"]
@@ -1124,7 +1126,7 @@ for rows, columns in ((65_536, 600), (8_192, 4_096), (4_096, 32_768), (1_024, 13
     print(f"{rows:6,} × {columns:7,}  ", *(f"{share:16.2f}" for share in shares))
 
 # %% [markdown]
-# At MiniGPT's width they are alike, to 4 %, and so is nearly every backward. But a forward over long rows in half precision takes the compiler's kernel about one and a half times as long. **Predict.** Ask the text: how often does it load a row of 600, and one of 4,096?
+# At MiniGPT's width the two times are equal within 4 %, and the same is true of nearly every backward. But for a forward over long rows in half precision the compiler's kernel takes about one and a half times as long as ours. **Predict.** Look at its text: how often does it load a row of 600 numbers, and how often a row of 4,096?
 
 # %%
 for columns in (600, 1024, 1025, 4096):
@@ -1136,17 +1138,17 @@ for columns in (600, 1024, 1025, 4096):
     )
 
 # %% [markdown]
-# There is the rule of thumb that you were to remember. Beyond 1,024 Inductor no longer keeps a row: it runs the online softmax of [phase 05](05_custom_op.ipynb#cell-id=one-pass-or-three), and reads everything a second time. Mostly that comes out of a cache, so by count of bytes from *memory* nothing is lost, and in float32, at 4,096, nothing is lost in time. With half the bytes to wait for, it doesn't hide any more. Ours keeps a half-precision row of 4,096, and of up to 16,384, by taking more warps. Beyond that it loops as well, though it begins its second walk at the end of the row, where the caches are warm. (Keep in mind that the text above is by your version of the compiler, and the times by an earlier one.)
+# This is the rule of thumb from above. If a row has more than 1,024 numbers, Inductor no longer keeps it. It runs the online softmax of [phase 05](05_custom_op.ipynb#cell-id=one-pass-or-three), and reads everything a second time. Mostly this second reading comes from a cache, so it costs no bytes from *memory*. In float32, at 4,096, it costs no time either. But half precision has only half the bytes to wait for, so there the second reading does cost time. Our kernel keeps a half-precision row of 4,096 numbers, and of up to 16,384, by taking more warps. For longer rows it loops as well, but it begins its second reading at the end of the row, where the caches are warm. (The text above comes from your version of the compiler, but the times come from an earlier one.)
 #
-# So a kernel of one's own pays where the compiler finds nothing as good: online softmax inside attention, a quantized product, a loss that never writes its logits; and, this year, a plain softmax of long rows. For MiniGPT's the compiler's is as good as ours, and better as soon as something stands before it. That is worth knowing, too; and you can now read both.
+# So your own kernel is useful if the compiler finds nothing as good. Examples are online softmax inside attention, a quantized product, a loss that never writes its logits, and, this year, a plain softmax of long rows. At MiniGPT's width the compiler's softmax is as good as ours, and better as soon as another operation comes before it. Now you can read both.
 
 # %% tags=["hide-input"]
 choice(
     "Logits of (8192, 600) in float32 are multiplied by a number, and a softmax follows. It is compiled for a GPU. Which form is faster, if time is bytes?",
     {
-        "with our operator, which has fewer lines of text around it": "Look at the map once more: what stands before the operator is a kernel of its own.",
-        "with torch.softmax, about twice": "One pass reads and writes, 2 N. With the operator the multiplication reads and writes, and then the softmax does: 4 N.",
-        "they are alike, as in the first row of the table": "There nothing stood before the softmax, so there was nothing that could be fused with it.",
+        "with our operator, which has fewer lines of text around it": "Look at the map once more: the multiplication before the operator is a separate kernel.",
+        "with torch.softmax, about twice": "Here one pass reads and writes: 2 N. With the operator, first the multiplication reads and writes, and then the softmax does: 4 N.",
+        "they are alike, as in the first row of the table": "In the table nothing came before the softmax that could fuse with it.",
     },
     answer="with torch.softmax, about twice",
 )
@@ -1156,26 +1158,26 @@ choice(
 #
 # [The lab](../release/06_compile/06_compile.ipynb) of this phase asks you to do it:
 #
-# - write a backend that reports what it was given;
+# - write a backend that reports what it gets;
 # - predict how many graphs a series of calls makes;
-# - mend functions that break, so that they are one graph without being asked for it;
+# - fix functions that break, so that they are one graph even without `fullgraph`;
 # - write a backend that finds every form of softmax and replaces it where that is safe;
-# - read a joint graph: what is saved, what is computed again;
+# - read a joint graph, and say what is saved and what is computed again;
 # - fuse a toy graph, and say what must be written to memory;
-# - get the modules that Inductor wrote for a call of yours, and leave nothing switched on;
-# - read a module that Inductor wrote: launches, library calls, memory that is reused;
+# - get the modules that Inductor wrote for one of your calls, and leave nothing switched on;
+# - find launches, library calls and reused memory in a module that Inductor wrote;
 # - compile MiniGPT's LM head, with your operator inside, forward and backward.
 #
-# And you can answer the question. It takes a graph and constants; it believes its guards; it writes a loop for each group of operations that can share one, and calls libraries for the rest. When it stops, the log says so, and nobody else does.
+# And you can answer the question. The compiler takes a graph and constants from your function. It believes in them as long as its guards pass. It writes a loop for each group of operations that can share one, and calls libraries for the rest. When it has stopped, only the log says so.
 
 # %% [markdown]
 # ## What this phase leaves out
 #
-# - **Time**, measured properly: [phase 09](09_profiling.ipynb#cell-id=a-number-without-a-spread). CUDA graphs (`mode="reduce-overhead"`), which spare the launches, take a GPU; [phase 09](09_profiling.ipynb#cell-id=fewer-larger-later) has MiniGPT's step with and without them, as the H100 timed it.
+# - **Time**: [phase 09](09_profiling.ipynb#cell-id=a-number-without-a-spread) measures it properly. CUDA graphs (`mode="reduce-overhead"`) save launches on a GPU. [Phase 09](09_profiling.ipynb#cell-id=fewer-larger-later) gives the H100's times of MiniGPT's step with and without them.
 # - **The optimizer**: its step is a function of tensors like any other, and can be compiled as well.
-# - **Autotuning** (`mode="max-autotune"`): products of matrices from several templates, chosen by trying; those in Triton take a GPU.
-# - **`torch.export`**: the same tracer, without Python beside it: one graph or nothing.
-# - **Higher-order operators** (`torch.cond`, `while_loop`, flex attention), with which a graph can hold a branch.
+# - **Autotuning** (`mode="max-autotune"`): the compiler has several templates for a product of matrices, and chooses one by trying them. The templates in Triton need a GPU.
+# - **`torch.export`** makes one graph or fails. By default it runs Python itself, without Dynamo.
+# - **Higher-order operators** (`torch.cond`, `while_loop`, flex attention), with which a graph can contain a branch or a loop.
 # - **Compiled autograd**, which traces the backward when it runs.
 
 # %% [markdown]

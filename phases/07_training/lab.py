@@ -8,22 +8,22 @@
 # # Lab 07: Training
 #
 # Nine exercises and one question, 42 points, about three hours without the *further* exercises 5, 6
-# and 7, which take an hour more. A class may leave those out, or count them as a bonus; where yours
-# says nothing, all points count. The lab follows
-# [lesson 07](../../notebooks/07_training.ipynb). You build the parts of a training run one by one:
-# windows, a loader, the loop, two optimizers, a schedule, accumulation, a loss scaler, a checkpoint.
-# In the end you write the whole loop, on an empty page. With it you train a MiniGPT from nothing
-# until it beats two n-gram models, and you show that its loss curve stays the same in 16 bits and
-# with batches in parts.
+# and 7, which take an hour more. A class may leave those out, or count them as a bonus. Otherwise
+# all points count. The lab follows [lesson 07](../../notebooks/07_training.ipynb). You build the
+# parts of a training run one by one: windows, a loader, the loop, two optimizers, a schedule,
+# accumulation, a loss scaler, a checkpoint. At the end you write the whole loop on an empty page.
+# With it you train a MiniGPT from nothing until it beats two n-gram models. You also show that its
+# loss curve stays the same in 16 bits and with batches in parts.
 #
-# Most of your functions are called with plain values, and what they return is compared. Where that
-# is not enough, a *driver* of `utils/drivers/training.py` calls your code: it reads your dataset,
-# gives your code a model, or stops a training run and lets your code go on with it. Each graded cell
-# begins with `check(...)`, which gives the verdict that grading would give. It uses the same drivers,
-# each time with new sizes, numbers and seeds.
+# Most of your functions are called with plain values, and their results are compared. If that is
+# not enough, a *driver* of `utils/drivers/training.py` calls your code: it reads your dataset,
+# gives your code a model, or stops a training run and lets your code go on with it. Each graded
+# cell begins with `check(...)`, which gives the same verdict as grading. It uses the same drivers,
+# with new sizes, numbers and seeds each time.
 #
-# Parts of an exercise earn their points separately, and no exercise needs the answer to another.
-# Stuck? Each holds two hints, folded away. Run the next cell, then start.
+# Parts of an exercise earn their points separately, and no exercise needs the answer to another
+# exercise. If you are stuck, open the hints: each exercise has two, folded away. Run the next cell,
+# then start.
 
 # %% given="setup"
 import copy
@@ -44,24 +44,24 @@ from utils.views import loss_curves
 #
 # *Easy, 25 minutes, 4 points: one for the windows, one for the last of them, one for copies, one for
 # collating.*
-# From the lesson: [Who draws the dice](../../notebooks/07_training.ipynb#cell-id=who-draws-the-dice).
+# From the lesson: [Who draws the random numbers](../../notebooks/07_training.ipynb#cell-id=who-draws-the-random-numbers).
 #
 # A text is one long row of tokens, and a model learns from pieces of it. Write a dataset,
 # `TokenWindows(tokens, context, stride, pad)`, where `tokens` is a tensor of M ≥ 2 integers, int64.
 # Item i is a pair `(input_ids, target_ids)`, both int64 and of the same length:
 #
-# - `input_ids` are the `context` tokens from position `i * stride` on, and `target_ids` the tokens
-#   that come one later;
-# - near the end a window is shorter: the last token of all has nothing after it, so it is no input;
+# - `input_ids` are the `context` tokens from position `i * stride` on, and `target_ids` are the
+#   tokens that come one later;
+# - near the end a window is shorter: no token comes after the last one, so it is no input;
 # - there is an item for each i whose window has at least one target. `len(dataset)` says how many
-#   there are, and an index beyond them raises `IndexError`. Negative ones are not asked for.
-# - Writing into an item changes nothing else: neither the tokens, nor another item, nor the other
-#   half of the pair, nor what comes when the item is asked for again.
+#   there are, and an index beyond them raises `IndexError`. Negative indices need not work.
+# - Writing into an item must change nothing else: not the tokens, not another item, not the other
+#   half of the pair, and not the result of a later request for the same item.
 #
-# A batch needs one length. `dataset.collate(items)` takes a list of such pairs and returns two
-# tensors, (B, T) int64, where T is the longest length among them. On the right, inputs are filled
-# up with `pad`, and targets with -100, which `F.cross_entropy` ignores. The number `pad` may also
-# occur in the text, as a word like any other.
+# All rows of a batch need the same length. `dataset.collate(items)` takes a list of such pairs and
+# returns two tensors, (B, T) int64. T is the longest length among them. On the right, inputs are
+# filled up with `pad`, and targets with -100, which `F.cross_entropy` ignores. The number `pad` may
+# also be in the text, as a word like any other.
 #
 # <details><summary>How many windows are there?</summary>
 #
@@ -70,13 +70,13 @@ from utils.views import loss_curves
 # </details>
 # <details><summary>The batch and the loader</summary>
 #
-# Make two tensors full of what fills them up, `torch.full((B, T), ...)`, then write each item into
-# its row. A `DataLoader` calls your method when you hand it over, `collate_fn=dataset.collate`.
+# Make two tensors that are full of padding, `torch.full((B, T), ...)`, then write each item into
+# its row. A `DataLoader` calls your method if you pass it as `collate_fn=dataset.collate`.
 # </details>
 
 # %% solution="TokenWindows"
 class TokenWindows(Dataset):
-    """Windows of at most `context` tokens, `stride` apart, each with the tokens one later."""
+    """Windows of at most `context` tokens, `stride` apart, each with its next tokens."""
 
     def __init__(self, tokens: torch.Tensor, context: int, stride: int, pad: int):
         ### BEGIN SOLUTION
@@ -155,22 +155,23 @@ verify("TokenWindows", TokenWindows)
 # is nearly empty. Use nothing of `torch.utils.data`, because that is what you are building. A loop
 # `for batch in loader:` goes through one epoch.
 #
-# A dataset is anything that answers `len(dataset)` and `dataset[k]`, where k is an `int` from 0 on: a
-# list, a `range`, a dict with the keys 0, 1, 2, or your `TokenWindows`.
+# A dataset is anything that answers `len(dataset)` and `dataset[k]`, where k is an `int` from 0 on.
+# It may be a list, a `range`, a dict with the keys 0, 1, 2, or your `TokenWindows`.
 #
-# - **How many.** Each `batch_size` items are a batch. If fewer are left at the end of an epoch, they
-#   are a smaller batch; with `drop_last` they are left out. `len(loader)` is the number of batches in
-#   an epoch. There may be no items, and fewer than a batch.
-# - **Which, without `shuffle`.** An epoch goes through the items in order. There may be 10¹⁵ of them,
-#   so build nothing of that length. Nothing is drawn from `generator`, which may be `None`.
-# - **Which, with `shuffle`.** The order of an epoch is
-#   `torch.randperm(len(dataset), generator=generator)`, where `generator` is a `torch.Generator`. It is
-#   drawn once for each epoch, either at `iter(loader)` or when the first batch is asked for. Nothing
-#   else is drawn from `generator`. Torch's global generator is left as it was.
-# - **When.** The items of a batch are read when that batch is asked for: each once, in the order of the
-#   batch, and no other item. Several iterators of one loader may be in use at once, each in its own
-#   epoch.
-# - **As what.** If `collate` is a function, it gets the list of a batch's items, and what it returns is
+# - **How many items.** Each `batch_size` items are a batch. If fewer are left at the end of an
+#   epoch, they are a smaller batch; with `drop_last` they are left out. `len(loader)` is the number
+#   of batches in an epoch. There may be fewer items than a batch, or none at all.
+# - **Which items, without `shuffle`.** An epoch goes through the items in order. There may be 10¹⁵
+#   items, so build nothing of that length. Take no random numbers from `generator`, which may be
+#   `None`.
+# - **Which items, with `shuffle`.** The order of an epoch is `torch.randperm(len(dataset),
+#   generator=generator)`, where `generator` is a `torch.Generator`. Call it once for each epoch,
+#   either at `iter(loader)` or when the first batch is requested. Take nothing else from
+#   `generator`, and leave torch's global generator as it was.
+# - **When.** The items of a batch are read when that batch is requested: each once, in the order of
+#   the batch, and no other item. Several iterators of one loader may be in use at the same time,
+#   each in its own epoch.
+# - **In what form.** If `collate` is a function, it gets the list of a batch's items and returns
 #   the batch. If it is `None`, you put the items together; they are all of one kind.
 #   - Tensors of one shape are stacked along a new first dimension.
 #   - Numbers become a tensor: float64 for floats, int64 for ints, bool for bools.
@@ -181,21 +182,21 @@ verify("TokenWindows", TokenWindows)
 #
 # <details><summary>What has to remember where an epoch is?</summary>
 #
-# Not the loader, since several epochs may be under way. `for` calls `iter(loader)` once, and that calls
-# `__iter__`. If `__iter__` has a `yield` in it, each call returns a new generator, with local variables
-# of its own, which runs only as far as somebody asks. A `range` can be sliced like a list, and builds
-# nothing.
+# It is not the loader, because several epochs may be running at once. `for` calls `iter(loader)`
+# once, and that calls `__iter__`. If `__iter__` contains `yield`, each call returns a new generator
+# with its own local variables. It runs only until the next requested batch. A `range` can be sliced
+# like a list, and builds nothing.
 # </details>
 # <details><summary>Items within items</summary>
 #
-# Write a function that puts a list of items together, and looks at the first to see of what kind they
-# are. For a list of dicts it makes, for each key, the list of what they have there, and calls itself.
-# (And `isinstance(True, int)` is true.)
+# Write a function that puts a list of items together. It looks at the first item to see of what
+# kind they are. For a list of dicts, it makes a list of the values of each key, and calls itself
+# with this list. (And `isinstance(True, int)` is true.)
 # </details>
 
 # %% solution="Loader"
 class Loader:
-    """Deals the items of a dataset in batches; each `iter(loader)` is one epoch."""
+    """Gives the items of a dataset in batches; each `iter(loader)` is one epoch."""
 
     def __init__(
         self, dataset, batch_size: int, shuffle: bool, drop_last: bool, generator, collate
@@ -223,7 +224,7 @@ class Loader:
 
 
 def together(items: list):
-    """A list of items of one kind as a batch."""
+    """Make a batch of a list of items of one kind."""
     first = items[0]
     if isinstance(first, torch.Tensor):
         return torch.stack(items)
@@ -290,11 +291,11 @@ verify("Loader", Loader)
 # %% [markdown]
 # ## 3 · Five lines, five mistakes
 #
-# *Easy, 20 minutes, 3 points: one for a single step, one for many, one for the losses.*
+# *Easy, 20 minutes, 3 points: one for a single step, one for many steps, one for the losses.*
 # From the lesson: [The five lines](../../notebooks/07_training.ipynb#cell-id=the-five-lines).
 #
 # Somebody fits a line y = w·x + b through points with gradient descent: `x` is (N, 1), `y` is (N,),
-# both float32, and `w` and `b` begin at 0. What is minimised is the mean of the squared errors.
+# both float32, and `w` and `b` begin at 0. The code should minimize the mean of the squared errors.
 #
 # ```
 # def fit(x, y, steps, lr):
@@ -312,26 +313,27 @@ verify("Loader", Loader)
 # ```
 #
 # It runs, and there are five mistakes in it. Write `mended_fit(x, y, steps, lr)`, which returns
-# `(w, b, losses)`: two floats, and a list of floats, one for each step: the loss that the step found,
-# before it changed anything. There may be no steps at all. Neither `x` nor `y` is changed. How you do
-# it is up to you: with an optimizer, without one, or with gradients that you have worked out on paper.
+# `(w, b, losses)`: two floats, and a list of floats. The list has one loss for each step, the loss
+# before that step changed anything. There may be no steps at all. Neither `x` nor `y` may be
+# changed. How you do it is up to you: with an optimizer, without one, or with gradients that you
+# have worked out on paper.
 #
 # <details><summary>Where do I look?</summary>
 #
 # Print the shape of everything, once. Then say, for each of the five lines of a step, what it reads
-# and what it leaves behind for the next one.
+# and what it leaves for the next line.
 # </details>
-# <details><summary>What do I hold it against?</summary>
+# <details><summary>What can I compare it with?</summary>
 #
-# For points that lie on y = 2x + 1, w and b go to 2 and 1 and the loss goes to 0. And what one step
-# does from w = b = 0 can be worked out by hand: the gradient of b is minus twice the mean of y.
+# For points on the line y = 2x + 1, w and b go to 2 and 1, and the loss goes to 0. And you can
+# compute one step from w = b = 0 by hand: the gradient of b is minus twice the mean of y.
 # </details>
 
 # %% solution="mended_fit"
 def mended_fit(
     x: torch.Tensor, y: torch.Tensor, steps: int, lr: float
 ) -> tuple[float, float, list[float]]:
-    """Slope, intercept, and the loss that each step found, from `x` (N, 1) and `y` (N,)."""
+    """Slope, intercept, and the loss before each step, from `x` (N, 1) and `y` (N,)."""
     ### BEGIN SOLUTION
     w = torch.zeros(1, requires_grad=True)
     b = torch.zeros(1, requires_grad=True)
@@ -368,36 +370,37 @@ verify("mended_fit", mended_fit)
 # ## 4 · Two optimizers by hand
 #
 # *Medium, 30 minutes, 5 points: two for SGD, without and with memory; two for AdamW, its first step
-# and those after it; one for parameters without a gradient.*
+# and its later steps; one for parameters without a gradient.*
 # From the lesson: [What the optimizer remembers](../../notebooks/07_training.ipynb#cell-id=what-the-optimizer-remembers).
 #
-# Both functions get `params`, a list of tensors, and `grads`, a list with an entry for each step: a
-# list with the gradient of each parameter. They return a list of the parameters after all steps, and
-# change nothing that they are given: no tensor, and no list. With g the gradient and p a parameter:
+# Both functions get `params`, a list of tensors, and `grads`, a list with an entry for each step.
+# Each entry is a list with the gradient of each parameter. They return a list of the parameters
+# after all steps, and they change none of their inputs: no tensor, and no list. With g the gradient
+# and p a parameter:
 #
 # - `sgd(params, grads, lr, momentum, weight_decay)` adds `weight_decay * p` to g. In a parameter's
 #   first step its memory is that sum; after that, the memory is `momentum` times the memory before,
 #   plus that sum. Then p loses `lr` times the memory.
-# - `adamw(params, grads, lr, betas, eps, weight_decay)` first takes `lr * weight_decay * p` off p. Two
-#   memories begin at 0: m is a running mean of g, with `betas[0]`, and v one of g², with `betas[1]`;
-#   in both the new value counts 1 - β. In the parameter's step number t, counted from 1, m̂ is m and
-#   v̂ is v, each divided by 1 - βᵗ with its own β, because it began at 0. Then p loses `lr` times m̂
-#   divided by √v̂ + `eps`.
+# - `adamw(params, grads, lr, betas, eps, weight_decay)` first takes `lr * weight_decay * p` off p.
+#   Two memories begin at 0: m is a running mean of g, with `betas[0]`, and v is a running mean of
+#   g², with `betas[1]`; in both, the new value has the weight 1 - β. Because both begin at 0, they
+#   are corrected: in the parameter's step number t, counted from 1, m̂ is m and v̂ is v, each
+#   divided by 1 - βᵗ with its own β. Then p loses `lr` times m̂ divided by √v̂ + `eps`.
 #
-# Where a gradient is `None`, the parameter and its memory stay as they are in that step, and the step
-# does not count as one of the parameter's own. Parameters have any shape, and are float32 or float64.
-# Work by hand, with nothing of `torch.optim`. The check below shows that torch gives the same numbers.
+# If a gradient is `None`, the parameter and its memory stay as they are in that step, and the step
+# does not count for this parameter. Parameters have any shape, and are float32 or float64. Work by
+# hand, without `torch.optim`. The check below shows that torch gives the same numbers.
 #
 # <details><summary>What must be remembered?</summary>
 #
-# For each parameter on its own: SGD remembers one tensor, AdamW two, and how many steps this
-# parameter has made.
+# Each parameter has its own memory. SGD remembers one tensor. AdamW remembers two tensors, and how
+# many steps this parameter has made.
 # </details>
 # <details><summary>The order within AdamW's step</summary>
 #
-# First the decay, on p itself and not on g. Then the two running means, with g as it came. Then the
-# two corrections, for which the memories stay as they are. The root is taken of the corrected v, and
-# `eps` is added after it.
+# First comes the decay, on p itself and not on g. Then come the two running means, with the
+# unchanged g. Then come the two corrections, which do not change the memories. Take the root of the
+# corrected v, and add `eps` after that.
 # </details>
 
 # %% solution="optimizers"
@@ -488,30 +491,31 @@ verify("optimizers", sgd=sgd, adamw=adamw)
 # `lr_at(step, steps, warmup, peak, floor)` is the learning rate of a step, a float. Steps are counted
 # from 0, and there are `steps` of them.
 #
-# - In the first `warmup` steps it climbs by the same amount in each: `peak / warmup` in step 0, and
-#   `peak` in step `warmup - 1`. There may be no warm-up.
-# - From step `warmup`, where it is `peak`, it follows half a cosine down to `floor`, which it reaches
-#   in the last step, `steps - 1`. There are at least two steps after the warm-up.
-# - After the last step it is `floor`.
+# - In the first `warmup` steps the rate rises by the same amount in each step. It is `peak /
+#   warmup` in step 0, and `peak` in step `warmup - 1`. There may be no warm-up.
+# - From step `warmup`, where it is `peak`, the rate follows half a cosine down to `floor`, which it
+#   reaches in the last step, `steps - 1`. There are at least two steps after the warm-up.
+# - After the last step the rate is `floor`.
 #
-# `clip(grads, max_norm)` gets a list of float32 gradients of any shapes, of which some may be `None`; if
-# all are, the norm is 0. It returns `(norm, clipped)`:
+# `clip(grads, max_norm)` gets a list of float32 gradients of any shapes. Some of them may be
+# `None`; if all are `None`, the norm is 0. It returns `(norm, clipped)`:
 #
 # - `norm`, a float, is the norm of all their numbers together, as if they were one long vector;
-# - `clipped` is a list of the gradients, all multiplied by the same factor, so that their norm is not
-#   larger than `max_norm`. What is small enough keeps its values. A `None` stays `None`.
-# - Where the norm is not finite, `clipped` is `None`: such a step is better skipped.
+# - `clipped` is a list of the gradients, all multiplied by the same factor, so that their norm is
+#   not larger than `max_norm`. Gradients that are small enough keep their values. A `None` stays
+#   `None`.
+# - If the norm is not finite, `clipped` is `None`, because such a step should be skipped.
 #
-# It changes nothing that it is given, neither a tensor nor the list.
+# `clip` changes none of its inputs, neither a tensor nor the list.
 #
 # <details><summary>Half a cosine?</summary>
 #
 # `(1 + math.cos(math.pi * t)) / 2` goes from 1 to 0 while t goes from 0 to 1. Which t belongs to
-# step `warmup`, and which to the last one? It is stretched between `peak` and `floor`.
+# step `warmup`, and which to the last one? Then stretch the curve between `peak` and `floor`.
 # </details>
 # <details><summary>Which factor?</summary>
 #
-# `max_norm / norm`, where that is below 1. And take care of a norm of 0.
+# The factor is `max_norm / norm`, if that is below 1. And take care of a norm of 0.
 # </details>
 
 # %% solution="schedule"
@@ -568,27 +572,27 @@ verify("schedule", lr_at=lr_at, clip=clip)
 # were there before, one for memory.*
 # From the lesson: [A big batch in pieces](../../notebooks/07_training.ipynb#cell-id=a-big-batch-in-pieces).
 #
-# The batch that you want does not fit into memory, and its parts do, one by one. Write
-# `accumulate(model, parts)`, where `parts` is a list of pairs `(x, targets)`: `model(x)` gives logits
-# (N, V), and `targets` (N,) has the class of each row, or -100 where a row counts for nothing. N
-# differs from part to part. Afterwards the `.grad` of each parameter is what the one big batch would
-# have left there: the gradient of the mean cross-entropy over all rows that count, in all parts
-# together. What was in `.grad` before is gone. The function returns this mean, a float. No part is
-# changed.
+# The batch that you want does not fit into memory, but its parts do, one by one. Write
+# `accumulate(model, parts)`, where `parts` is a list of pairs `(x, targets)`: `model(x)` gives
+# logits (N, V), and `targets` (N,) has the class of each row, or -100 if a row counts for nothing.
+# N differs from part to part. Afterwards the `.grad` of each parameter must be the same as after
+# one big batch: the gradient of the mean cross-entropy over all rows that count, in all parts
+# together. What was in `.grad` before must be gone. The function returns this mean, a float. No
+# part may be changed.
 #
-# In some parts no row may count at all; at least one does in all parts together. Call the model once
-# for each part, with all its rows, in their order, and let only one part's graph be alive at a time.
-# Whether that is so is looked at where your code runs, in its own process.
+# There may be parts in which no row counts, but at least one row counts in all parts together. Call
+# the model once for each part, with all its rows, in their order, and let only one part's graph be
+# alive at a time. Your own process says whether that is so.
 #
 # <details><summary>The mean of the means?</summary>
 #
-# Only if all parts have the same number of rows that count. Weigh each part by its share: sums can
-# be added, and the number of all rows is known before you begin.
+# It is right only if all parts have the same number of rows that count. Weight each part by its
+# share: sums can be added, and the number of rows that count is known before you begin.
 # </details>
 # <details><summary>When does a graph die?</summary>
 #
-# When `backward` has walked through it. So call it for each part, before the next one begins, and
-# keep of the loss nothing but its number.
+# A graph is freed after `backward` has gone through it. So call `backward` for each part before the
+# next part begins, and keep only the loss as a number.
 # </details>
 
 # %% solution="accumulate"
@@ -649,29 +653,32 @@ verify("accumulate", accumulate)
 # From the lesson: [Sixteen bits](../../notebooks/07_training.ipynb#cell-id=sixteen-bits).
 #
 # In float16 a gradient of 10⁻⁸ is 0. So the loss is multiplied by a large number before `backward`,
-# and the gradients are divided by it before the optimizer sees them. If the number is too large, they
-# overflow. Nobody knows the right number, so it is found while training. Write the class
-# `Scaler(scale, growth, backoff, interval)`:
+# and the gradients are divided by it before the optimizer uses them. If the number is too large,
+# the gradients overflow. Nobody knows the right number, so it is found during training. Write the
+# class `Scaler(scale, growth, backoff, interval)`:
 #
-# - `scaler.scale` is the number that is in use, a float that begins as `scale`;
-# - `scaler.scaled(loss)` returns the loss times the scale, a tensor on which `backward` is then called;
-# - `scaler.unscaled(grads)` gets a list of gradients, in float16 or float32, where some may be
-#   `None`. It returns a list of them in float32, divided by the scale, a `None` where a `None` was,
-#   and changes none of the given. The division happens in float32: in float16 it would lose what the
-#   scale has saved. If any number is infinite or NaN, it returns `None` instead: this step is skipped.
+# - `scaler.scale` is the current number, a float that begins as `scale`;
+# - `scaler.scaled(loss)` returns the loss times the scale, as a tensor on which the caller then
+#   calls `backward`;
+# - `scaler.unscaled(grads)` gets a list of gradients, in float16 or float32, in which some may be
+#   `None`. It returns a list of the gradients in float32, divided by the scale, with `None` where a
+#   `None` was. It changes none of its inputs. The division must happen in float32, because in
+#   float16 small numbers would become 0 again. If any number is infinite or NaN, it returns `None`
+#   instead, and this step is skipped.
 #
-# After a step that was skipped, the scale is multiplied by `backoff`. After `interval` good steps in a
-# row it is multiplied by `growth`, and the count begins anew, as it does after a skipped step. All of
-# it happens in `unscaled`; what it returns is divided by the scale from before.
+# After a skipped step, the scale is multiplied by `backoff`. After `interval` good steps in a row,
+# the scale is multiplied by `growth`. In both cases the count restarts. All of this happens in
+# `unscaled`, but the gradients that it returns are divided by the scale from before.
 #
 # <details><summary>How do I find out whether all numbers are finite?</summary>
 #
-# `torch.isfinite(g).all()`, for each gradient that is there. A list without any gradient has nothing
-# in it that is infinite.
+# Use `torch.isfinite(g).all()` for each gradient that is not `None`. A list without any gradient
+# has no number that is infinite.
 # </details>
 # <details><summary>Which scale do I divide by?</summary>
 #
-# The one that the loss was multiplied with. So divide first, and change the scale afterwards.
+# Divide by the scale with which the loss was multiplied. So divide first, and change the scale
+# afterwards.
 # </details>
 
 # %% solution="Scaler"
@@ -752,40 +759,40 @@ verify("Scaler", Scaler)
 # %% [markdown]
 # ## 8 · Stop and go on
 #
-# *Hard, 30 minutes, 5 points: one each for a stop between epochs, within one, with
-# dropout, for a checkpoint that stays in memory, and for one that goes through a file.*
+# *Hard, 30 minutes, 5 points: one each for a stop between epochs, for a stop within an epoch, for
+# dropout, for a checkpoint that stays in memory, and for a checkpoint that goes through a file.*
 # From the lesson: [Stop and go on](../../notebooks/07_training.ipynb#cell-id=stop-and-go-on).
 #
 # `Trainer` in `utils/drivers/training.py` is a whole training run in forty lines: read it first. Then
 # write two functions:
 #
-# - `checkpoint(trainer)` returns all that is needed to go on later, best in a dict;
-# - `resume(trainer, saved)` puts it into another trainer, which has been made with the same data and
-#   sizes and *another seed*, and which has trained a little. From there on that trainer does, bit for
-#   bit, what the first one did after its checkpoint: the same losses, the same weights.
+# - `checkpoint(trainer)` returns everything that is needed to go on later, preferably in a dict;
+# - `resume(trainer, saved)` puts it into another trainer. This trainer was made with the same data
+#   and sizes but *another seed*, and it has already trained a little. From there on it must do, bit
+#   for bit, what the first trainer did after its checkpoint: the same losses, the same weights.
 #
-# A run is not alone in its process: other code in it draws random numbers between two steps. Taking a
-# checkpoint changes nothing: the run goes on as if there were none. And a checkpoint in memory stays as
-# it was, also after somebody has resumed from it, so that it can be used again. A checkpoint is written
-# with `torch.save` and read with `torch.load(..., weights_only=True)`,
-# which takes tensors, numbers, strings, `None`, and dicts, lists and tuples of them, and refuses objects
-# of classes that it doesn't know. Grading changes some of the numbers in a checkpoint, and a
-# trainer that resumes from it goes on with the changed ones.
+# A run is not alone in its process: other code takes random numbers between two steps. Taking a
+# checkpoint must change nothing: the run goes on as if there were no checkpoint. And a checkpoint
+# in memory must stay as it was, even after a trainer has resumed from it, so that it can be used
+# again. A checkpoint is written with `torch.save` and read with `torch.load(...,
+# weights_only=True)`, which accepts tensors, numbers, strings, `None`, and dicts, lists and tuples
+# of them. It refuses objects of classes that it doesn't know. Grading changes some of the numbers
+# in a checkpoint, and a trainer that resumes from it must go on with the changed numbers.
 #
 # <details><summary>What belongs in it?</summary>
 #
 # Everything that a step reads and that an earlier step has changed. Go through `step` line by line:
-# some of it are attributes of the trainer, and one is nobody's attribute.
+# most of it belongs to the trainer, but one thing does not.
 # </details>
 # <details><summary>It is right through a file, and wrong in memory</summary>
 #
-# `state_dict()` returns the very tensors that the next step writes into, and `load_state_dict` may
-# keep those that it is given. A file holds a copy. What does the same without one? `copy.deepcopy`.
+# `state_dict()` returns the same tensors into which the next step writes, and `load_state_dict` may
+# keep the tensors that it gets. A file contains a copy. Without a file, `copy.deepcopy` makes one.
 # </details>
 
 # %% solution="checkpoint"
 def checkpoint(trainer: driver.Trainer) -> dict:
-    """All that is needed to go on from here."""
+    """Everything that is needed to go on from here."""
     ### BEGIN SOLUTION
     return copy.deepcopy(
         {
@@ -802,7 +809,7 @@ def checkpoint(trainer: driver.Trainer) -> dict:
 
 
 def resume(trainer: driver.Trainer, saved: dict) -> None:
-    """Puts a trainer where the one was that the checkpoint was taken of."""
+    """Bring a trainer to the point at which the checkpoint was taken."""
     ### BEGIN SOLUTION
     saved = copy.deepcopy(saved)
     trainer.model.load_state_dict(saved["model"])
@@ -843,59 +850,63 @@ verify("checkpoint", checkpoint=checkpoint, resume=resume)
 # %% [markdown]
 # ## 9 · The whole loop, on an empty page
 #
-# *Hard, 45 minutes, 7 points: one each for plain steps, for batches in parts, for clipping, for sixteen
-# bits, for a step that overflows, for the look at what is held out, and for the curves of a MiniGPT.
-# Modes, dtypes and graphs are looked at in your own process.*
+# *Hard, 45 minutes, 7 points: one each for plain steps, for batches in parts, for clipping, for
+# sixteen bits, for a step that overflows, for the loss on held-out data, and for the curves of a
+# MiniGPT. Your own process says which modes, dtypes and graphs there were.*
 # From the lesson: [Sixteen bits](../../notebooks/07_training.ipynb#cell-id=sixteen-bits).
 #
-# You have built the parts of a training run one by one. Now write all of it in one function, as you
-# will write it for years, with everything that torch has: `fit(model, epochs, held_out, lr, warmup,
-# max_norm, dtype, scale)`. It trains `model` in place and returns a dict of four lists, `"losses"`,
-# `"norms"`, `"rates"` and `"held out"`.
+# You have built the parts of a training run one by one. Now write the whole loop in one function,
+# as you will write it for years, with all of torch's tools: `fit(model, epochs, held_out, lr,
+# warmup, max_norm, dtype, scale)`. It trains `model` in place and returns a dict of four lists,
+# `"losses"`, `"norms"`, `"rates"` and `"held out"`.
 #
-# `epochs` is a list of epochs, an epoch is a list of steps, and a step is a list of parts `(x, targets)`
-# as in exercise 6: `model(x)` gives logits (N, V), and a target of -100 counts for nothing. In some
-# parts no row may count; in each step at least one does. Call the model once for each part, in their
-# order, in training mode. When you get the model it may be in another mode.
+# `epochs` is a list of epochs, an epoch is a list of steps, and a step is a list of parts `(x,
+# targets)` as in exercise 6: `model(x)` gives logits (N, V), and a target of -100 counts for
+# nothing. There may be parts in which no row counts, but in each step at least one row counts. Call
+# the model once for each part, in their order, in training mode. When you get the model it may be
+# in another mode.
 #
-# - **Sixteen bits.** In training the model runs under autocast on the CPU with `dtype`, which may be
-#   `torch.float32`, without autocast. Weights stay float32, and the loss is computed in float32.
-# - **Loss.** The loss of a step is the mean cross-entropy over all rows that count, in all its parts
-#   together. `"losses"` has this number of each step, never multiplied by the scale. A step that is
-#   left out has its loss in the list like any other.
+# - **Sixteen bits.** In training the model must run under autocast on the CPU with `dtype`. If
+#   `dtype` is `torch.float32`, it must run without autocast. Weights must stay float32, and the
+#   loss must be computed in float32.
+# - **Loss.** The loss of a step is the mean cross-entropy over all rows that count, in all its
+#   parts together. `"losses"` has this number of each step, never multiplied by the scale. A step
+#   that is left out has its loss in the list, too.
 # - **Scale.** With `torch.float16`, and no other dtype, the loss is multiplied by a scale before
-#   `backward`, and the gradients are divided by it before anything else looks at them. The scale begins
-#   as `scale`. Where a gradient is then not finite in any part, the whole step is left out: no weight
-#   changes, and no memory of the optimizer; and the scale is half from then on. Nothing else changes
-#   it. A run has fewer than the 2,000 good steps in a row after which `GradScaler` would double it.
-# - **Clipping.** If the norm of all gradients of the step together is larger than `max_norm`, they are
-#   scaled down to it. `"norms"` has the norm before clipping, and `None` for a step that was left out.
-# - **Step.** SGD with a momentum of 0.9, as `torch.optim.SGD` computes it. The rate of the run's t-th
-#   step is `lr * min(1, t / warmup)`. Steps are counted from 1, through all epochs, and one that is
-#   left out counts as well. `"rates"` has the rate of each step. `warmup` is 1 or more.
-# - **Held out.** After each epoch `"held out"` gets the mean cross-entropy over all rows that count in
-#   `held_out`, a list of parts: one call for each part, in evaluation mode, without a graph, without
-#   autocast.
+#   `backward`, and the gradients are divided by it before anything else uses them. The scale begins
+#   as `scale`. If a gradient of any part is not finite, the whole step is left out: no weight
+#   changes, and the optimizer's memory doesn't change either. From then on the scale is halved.
+#   Nothing else changes the scale. (After 2,000 good steps in a row `GradScaler` would double it,
+#   but a run has fewer steps.)
+# - **Clipping.** If the norm of all gradients of the step together is larger than `max_norm`, the
+#   gradients are scaled down to this norm. `"norms"` has the norm before clipping, and `None` for a
+#   step that was left out.
+# - **Step.** SGD with a momentum of 0.9, as `torch.optim.SGD` computes it. The rate of the run's
+#   t-th step is `lr * min(1, t / warmup)`. Steps are counted from 1, through all epochs, and a step
+#   that is left out counts as well. `"rates"` has the rate of each step. `warmup` is 1 or more.
+# - **Held out.** After each epoch `"held out"` gets the mean cross-entropy over all rows that count
+#   in `held_out`, a list of parts. Call the model once for each part, in evaluation mode, without a
+#   graph, without autocast.
 #
-# The last model is a MiniGPT, whose x are lines of tokens, (B, T), so that N is B · T. Its losses in
-# parts, and under bfloat16 or float16, must lie in the *band* around those of whole batches in float32
-# that [the lesson](../../notebooks/07_training.ipynb#cell-id=the-same-curve) works out.
+# The last model is a MiniGPT. Its x are lines of tokens, (B, T), so N is B · T. Its losses in
+# parts, and under bfloat16 or float16, must be in a *band* around its losses with whole batches in
+# float32. [The lesson](../../notebooks/07_training.ipynb#cell-id=the-same-curve) derives this band.
 #
-# All numbers in the lists are floats. The mode of the model at the end, and what is left in `.grad`, are
-# up to you.
+# All numbers in the lists must be floats. At the end the model may be in either mode, and `.grad`
+# may contain anything.
 #
 # <details><summary>In which order?</summary>
 #
-# Clear, then for each part forward and backward; then, once, unscale, measure and clip, step, update
-# the scale; then the rate of the next step. `GradScaler` looks for what is not finite when it
-# unscales.
+# In each step, first clear the gradients. For each part, run forward and backward. After the last
+# part, unscale, measure and clip, make the step, and update the scale. Then set the rate of the
+# next step. `GradScaler` looks for numbers that are not finite when it unscales.
 # </details>
 # <details><summary>What does torch have for each line?</summary>
 #
 # `torch.autocast("cpu", dtype=..., enabled=...)`, `torch.amp.GradScaler("cpu", init_scale=...,
-# enabled=...)`, `nn.utils.clip_grad_norm_`, which returns the norm, `torch.optim.lr_scheduler.LambdaLR`
-# (it warns where the very first step is left out; nothing is wrong then), and
-# `F.cross_entropy(..., reduction="sum")`.
+# enabled=...)`, `nn.utils.clip_grad_norm_`, which returns the norm,
+# `torch.optim.lr_scheduler.LambdaLR` (it warns if the very first step is left out, which is
+# harmless), and `F.cross_entropy(..., reduction="sum")`.
 # </details>
 
 # %% solution="fit"
@@ -909,7 +920,7 @@ def fit(
     dtype: torch.dtype,
     scale: float,
 ) -> dict[str, list]:
-    """Trains the model; what became of each step, and of each epoch."""
+    """Train the model; return what happened in each step and each epoch."""
     ### BEGIN SOLUTION
     optimizer = torch.optim.SGD(model.parameters(), lr=lr, momentum=0.9)
     schedule = torch.optim.lr_scheduler.LambdaLR(
@@ -1016,7 +1027,7 @@ config = MiniGPTConfig(d_model=32, n_heads=2, n_layers=1, d_ff=64, context=18)
 
 
 def minigpt(dtype, steps, cuts, lr=0.05, max_norm=1.0):
-    """What `fit` returns of a new MiniGPT, in steps of parts of so many lines."""
+    """What `fit` returns for a new MiniGPT; `cuts` are the numbers of lines in a step's parts."""
     epochs = [driver.steps_of_lines(inputs, targets, steps, cuts, 0)]
     run = {
         "epochs": epochs,
@@ -1070,7 +1081,7 @@ verify("fit", fit)
 #
 # *10 minutes, 3 points, read by a person.*
 #
-# Three people train MiniGPT with its 600 words, and each shows you the log of a run:
+# Three people train MiniGPT, which has 600 words, and each shows you the log of a run:
 #
 # ```
 # step      A: loss      B: loss      C: training   C: unseen lines
@@ -1081,32 +1092,35 @@ verify("fit", fit)
 # ```
 #
 # A trains in float32. B trains under float16 autocast, without anything else. C's loss on training
-# lines is too good to be true: nobody can know which time of day comes next, and so a perplexity of
-# 1.7 is the best that there is on this corpus.
+# lines is too good to be true. Nobody can know which time of day comes next, so a perplexity of 1.7
+# is the best that is possible on this corpus.
 #
-# Write two or three sentences about each: what the numbers say, one mistake that fits them (and why
-# it gives just these numbers), and the first thing that you would look at or try, small enough to be
-# done in a minute.
+# Write two or three sentences about each log. What do the numbers say? Name one mistake that fits
+# them, and say why it gives exactly these numbers. What would you look at or try first, in a
+# minute?
 #
 # === BEGIN MARK SCHEME ===
 #
 # One point each; the mistake must fit the numbers, and the test must be able to tell.
 #
-# - **A.** log(600) = 6.40: every word is equally likely, the model has learnt nothing at all, not even
-#   which words are frequent. Fits: the optimizer has other parameters than the model (made before a
-#   copy, or an empty list), `step` is missing, a learning rate of 0 (a warm-up that begins at 0 and
-#   doesn't move), `zero_grad` between `backward` and `step`, a loss that is detached. Try: one batch,
-#   again and again; then print one weight and its gradient before and after a step.
-# - **B.** It learns, and then one step is not finite: in float16 all above 65,504 is infinite, and an
-#   inf becomes NaN in the next operation; once a weight is NaN, all is. Fits: no GradScaler or nothing
-#   that skips such a step, no clipping, a learning rate that is too large. (Small gradients that
-#   become 0 alone don't make a NaN.) Try: the first step that isn't finite, with the norm of the
-#   gradients before it; the same steps in float32 or bfloat16; a check of `isfinite` before `step`.
-# - **C.** Below the best that there can be, and unseen lines get worse and worse: it does not predict.
-#   Fits: targets that are not shifted (the model copies its input), a mask that shows the future, the
-#   same few lines again and again learnt by heart. Unshifted targets give both: perfect where it is
-#   asked to copy, and confidently wrong where unseen lines are shifted rightly. Try: print one input
-#   beside its target; change one later word and see whether earlier logits change.
+# - **A.** log(600) = 6.40, so every word is equally likely. The model has learned nothing at all,
+#   not even which words are frequent. Mistakes that fit: the optimizer has other parameters than
+#   the model (it was made before a copy, or with an empty list); `step` is missing; the learning
+#   rate is 0 (a warm-up begins at 0 and doesn't move); `zero_grad` is between `backward` and
+#   `step`; the loss is detached. To try: train on one batch again and again, then print one weight
+#   and its gradient before and after a step.
+# - **B.** The model learns, and then one step is not finite. In float16 numbers from 65,520 on
+#   become infinite, and an inf becomes NaN in the next operation. Once one weight is NaN,
+#   everything becomes NaN. Mistakes that fit: no GradScaler, or nothing else that skips such a
+#   step; no clipping; a learning rate that is too large. (If small gradients become 0, that alone
+#   makes no NaN.) To try: find the first step that isn't finite, and the norm of the gradients
+#   before it; run the same steps in float32 or bfloat16; check `isfinite` before `step`.
+# - **C.** The training loss is below the best that is possible, and unseen lines get worse and
+#   worse, so the model does not predict. Mistakes that fit: the targets are not shifted (the model
+#   copies its input); a mask shows the future; the same few lines come again and again and are
+#   learned by heart. Unshifted targets explain both columns: the model is perfect at copying, and
+#   confidently wrong on unseen lines, which are shifted rightly. To try: print one input beside its
+#   target; change a later word and see whether earlier logits change.
 #
 # === END MARK SCHEME ===
 
@@ -1119,5 +1133,5 @@ verify("fit", fit)
 # Use *Kernel → Restart Kernel and Run All Cells* once more, so that you know your notebook works
 # from top to bottom, then save it.
 #
-# You have built every part of a training run, and trained a model from nothing that beats what
-# counting can do. In phase 08 you open the model itself.
+# You have built every part of a training run. And you have trained a model from nothing that beats
+# models which only count words. In phase 08 you open the model itself.

@@ -7,9 +7,9 @@
 # %% [markdown]
 # # Training
 #
-# Five lines train a network. All else in a training script is there because the five lines fail quietly: the loss falls, nothing is raised, and the model is worse than it could be, or can't be made again.
+# Five lines train a network. Everything else in a training script is there because the five lines fail quietly. The loss falls, there is no error, and yet the model is worse than it could be, or nobody can train it again in the same way.
 #
-# It takes about four hours, predictions and drills included, so plan two or three sittings. You need [phase 02](02_autograd.ipynb#cell-id=leaves-and-gradients-that-add-up)'s gradients and phase 03's modules; of phase 06 there is one section, which you can read without it. Where a paragraph begins with **Predict**, settle on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
+# It takes about four hours, predictions and drills included, so plan two or three sittings. You need [phase 02](02_autograd.ipynb#cell-id=leaves-and-gradients-that-add-up)'s gradients and phase 03's modules; one section is about phase 06, but you can read it without that phase. If a paragraph begins with **Predict**, decide on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
 
 # %%
 import math
@@ -28,7 +28,7 @@ from utils.minigpt import MiniGPT, MiniGPTConfig, load_tokenizer, training_lines
 from utils.notebook.drills import choice, number, true_false
 from utils.views import adamw_explorer, course_path, fitted_line, loss_curves
 
-torch.set_num_threads(1)  # tensors this small gain nothing from a second one
+torch.set_num_threads(1)  # tensors this small gain nothing from a second thread
 FOLDER = Path(tempfile.mkdtemp())  # for checkpoints
 
 # %% [markdown]
@@ -38,7 +38,7 @@ FOLDER = Path(tempfile.mkdtemp())  # for checkpoints
 course_path(PHASES, here=7)
 
 # %% [markdown]
-# You know what a tensor is, where a gradient comes from, and how a module finds its parameters. Up to now somebody else had trained MiniGPT. In this phase you do.
+# You know what a tensor is, where a gradient comes from, and how a module finds its parameters. Up to now somebody else had trained MiniGPT. In this phase you train it.
 
 # %% [markdown]
 # ## Resumen en español
@@ -51,7 +51,7 @@ course_path(PHASES, here=7)
 # %% [markdown]
 # ## The question
 #
-# A run died at step 5,000. There was a checkpoint; it was resumed; and the loss jumped. Ours is a small one and dies at step 80, but all else is the same: a MiniGPT of one layer with dropout, trained on sentences of the corpus.
+# A training run died at step 5,000. It was resumed from a checkpoint, and the loss jumped. Our run is small and dies at step 80, but everything else is the same: a MiniGPT of one layer with dropout, trained on sentences of the corpus.
 
 # %%
 SMALL = MiniGPTConfig(d_model=32, n_layers=1, d_ff=128)
@@ -61,7 +61,7 @@ inputs, targets = inputs[short][:, :16], targets[short][:, :16]
 
 
 class Dropped(MiniGPT):
-    """A MiniGPT that forgets a tenth of what its head reads, while it is trained."""
+    """A MiniGPT in which dropout removes a tenth of the head's input during training."""
 
     def hidden(self, tokens):
         return F.dropout(super().hidden(tokens), 0.1, self.training)
@@ -79,7 +79,7 @@ def new_run():
 
 
 def train(run, steps):
-    """Train for so many steps more, and return the loss of each."""
+    """Train for this number of further steps, and return the loss of each."""
     curve = []
     for _ in range(steps):
         rows = torch.randint(len(inputs), (64,))
@@ -94,7 +94,7 @@ def train(run, steps):
 
 
 # %% [markdown]
-# One run goes through, 160 steps. The other writes a file after 80, and "dies": everything that it had in memory is made anew, and the file is read.
+# One run makes 160 steps without a stop. The other run writes a file after 80 steps, and "dies". Then everything that it had in memory is made again from scratch, and the file is read.
 
 # %%
 whole = train(new_run(), 160)
@@ -118,18 +118,18 @@ resumed = train(run, 80)
 loss_curves({"never stopped": whole, "resumed": dict(enumerate(resumed, 81))}, step=82)
 
 # %% [markdown]
-# The first loss after the pause, at step 81, is where it should be: it was computed with the weights of the file, before anything was changed. Then one step of the optimizer, and what the last forty steps had gained is lost; it takes twenty or thirty more to get back to where the run had been.
+# The first loss after the pause, at step 81, is where it should be: it was computed with the weights of the file, before anything was changed. Then the optimizer makes one step, and the gain of the last forty steps is lost. It takes twenty or thirty more steps to get it back.
 #
-# And something else went wrong, of which the curve shows nothing: the resumed run sees the very batches again that it saw in its first 80 steps.
+# And something else went wrong, which the curve does not show: the resumed run gets exactly the same batches as in its first 80 steps.
 #
-# > **What is a training run made of, so that a file which holds all of it goes on as if nothing had happened?**
+# > **What is a training run made of? What must a file contain, so that the run can go on from it as if nothing had happened?**
 #
-# Most of what follows is one part of the answer at a time.
+# Most of the sections below give one part of the answer.
 
 # %% [markdown]
 # ## The five lines
 #
-# The smallest run there is: points near y = 2x + 1, and a layer with one weight and one bias. A quarter of the points is kept apart, to be asked at the end.
+# We begin with the smallest possible run: points near y = 2x + 1, and a layer with one weight and one bias. A quarter of the points is kept apart for a test at the end.
 
 # %%
 torch.manual_seed(0)
@@ -148,11 +148,11 @@ for _ in range(60):
     lines.append((model.weight.item(), model.bias.item()))
 
 # %% [markdown]
-# To look at it, the numbers must leave torch. **Predict.** Does `model(x_unseen).numpy()` work?
+# To plot the result, we must take the numbers out of torch. **Predict.** Does `model(x_unseen).numpy()` work?
 
 # %%
 def attempt(action, *arguments):
-    """Print what `action` returns, or the first sentence of its refusal."""
+    """Print what `action` returns, or the first sentence of its error."""
     try:
         print(action(*arguments))
     except Exception as error:
@@ -171,10 +171,10 @@ print(
 fitted_line((x_seen, y_seen), (x_unseen, y_unseen), lines)
 
 # %% [markdown]
-# `detach` gives the same bytes without the graph, and `numpy` the same bytes under NumPy's name; nothing is copied. The error settles near 0.09 on the points seen, and near 0.1 on the others. The square of 0.3, the noise that we put in, is 0.09: whatever falls below it on the *seen* points is learnt by heart. (Live, move the slider back to where it began: which arrives first, the slope or the intercept?)
+# `detach` gives the same bytes without the graph, and `numpy` gives the same bytes as a NumPy array. Nothing is copied. In the end the error is near 0.09 on the seen points, and near 0.1 on the other points. The noise that we added is 0.3, and its square is 0.09. So an error below 0.09 on the *seen* points would mean that the model has learned points by heart. (In the notebook, move the slider back to the beginning: which arrives first, the slope or the intercept?)
 
 # %% [markdown]
-# It went well, and not because the loop is right. Here are the same five lines on points that lie ten times as wide, with a learning rate five times as small, to be careful. **Predict.** Six draws of a hundred points each: what is the loss after a hundred steps?
+# It went well, but a right loop alone is not enough. Here are the same five lines on points that are spread ten times as wide. To be careful, we take a learning rate that is five times as small. **Predict.** There are six random sets of a hundred points each. What is the loss after a hundred steps?
 
 # %%
 def losses_of(x, y, lr, steps=100):
@@ -200,9 +200,9 @@ for seed in range(6):
     print(f"draw {seed}: loss {losses_of(*draws[-1], lr=0.01)[-1]:.3g}")
 
 # %% [markdown]
-# Three arrive, three explode, and nothing is different but the points. What decides?
+# Three runs arrive and three explode, although only the points are different. What decides that?
 #
-# The loss of a line is a bowl. At a distance d from its bottom, in a direction in which it curves by λ, the gradient is λ · d. So a step multiplies the distance by 1 − lr · λ. That is a shorter way to the bottom while lr · λ is below 2; beyond it each step lands on the other side, farther up. **The learning rate has a limit, 2 / λ**, for the steepest direction that there is. For a mean squared error the curvatures can be computed: they are the eigenvalues of 2 XᵀX / N, where X has a column of x and a column of ones for the bias.
+# The loss of a line is a bowl. Take a direction in which the bowl has the curvature λ. At a distance d from the bottom, the gradient is λ · d. So a step multiplies the distance by 1 − lr · λ. If lr · λ is below 2, the distance shrinks. If it is above 2, each step lands on the other side, farther up. So **the learning rate has a limit, 2 / λ**, where λ is the curvature in the steepest direction. For a mean squared error the curvatures can be computed: they are the eigenvalues of 2 XᵀX / N. Here X has a column of x and a column of ones for the bias.
 
 # %%
 def limit(x):
@@ -217,7 +217,7 @@ for seed, (x, _) in enumerate(draws):
     print(f"draw {seed}: curvatures {flat:.2f} and {steep:.1f}, so lr must stay below {most:.4f}")
 
 # %% [markdown]
-# Twice the mean of x² is about 200, and 2 / 200 is 0.01, the rate that was taken: it sat on the edge, and the draw decided on which side. Does the edge lie where the formula says? A sweep: each draw with nine rates, a point where the loss after a hundred steps is lower than that of the first, a cross where it is higher. **Predict.** Where do the crosses begin, in the draw whose limit is 0.0119?
+# Twice the mean of x² is about 200, and 2 / 200 is 0.01. That was our rate: it was at the edge, and chance decided on which side. Is the edge really where the formula says? We test each set of points, or *draw*, with nine rates. A point means that the loss after a hundred steps is lower than the first loss. A cross means that it is higher. **Predict.** Where do the crosses begin in the draw with the limit 0.0119?
 
 # %%
 rates = [round(0.008 + 0.0005 * k, 4) for k in range(9)]
@@ -230,9 +230,9 @@ for seed, (x, y) in enumerate(draws):
     print(f"draw {seed}:   ", "     ".join(marks), f"      limit {limit(x)[0]:.4f}")
 
 # %% [markdown]
-# In each row between the two rates that have the row's limit between them. A number out of the inputs alone, without a look at y, a weight or a step, says which of 54 trainings will explode.
+# In each row the crosses begin between the two rates on either side of the row's limit. The limit is computed from the inputs alone, without y, without a weight and without a step. And it says which of 54 trainings will explode.
 #
-# And below the limit? Here is the first draw at four shares of its own. **Predict.** Which is fastest?
+# What happens below the limit? Here is the first draw with four rates, given as shares of its limit. **Predict.** Which is the fastest?
 
 # %%
 x, y = draws[0]
@@ -242,7 +242,7 @@ loss_curves(
 )
 
 # %% [markdown]
-# Half of it: there the steep direction is done in a single step. Just below the limit it swings from side to side, and just above it swings away. But a smaller rate is a poor cure. The other curvature is 2, a hundredth: what suits the slope is a crawl for the bias, and at half the limit it takes hundreds of steps. Better to make the bowl round. **Predict.** Take the mean off x, divide by the deviation: what is the limit now, and how many steps does it take?
+# Half of the limit is the fastest: there, one step is enough in the steep direction. Just below the limit the loss swings from side to side, and just above the limit it swings away. But a smaller rate is a poor fix. The other curvature is 2, a hundredth of the steep one. So a rate that suits the slope is very slow for the bias: at half of the limit it takes hundreds of steps. It is better to make the bowl round. **Predict.** Subtract the mean from x and divide by the standard deviation. What is the limit now, and how many steps does it take?
 
 # %%
 standard = (x - x.mean()) / x.std(correction=0)
@@ -255,11 +255,11 @@ print(
 print("losses at half of it:", *(round(loss, 3) for loss in losses_of(standard, y, 0.5, 5)))
 
 # %% [markdown]
-# One step, to the bottom. Now slowly enough to be watched, at a fifth of the limit, and with a quarter of the points kept apart. The line is worked back into the units of the points: on x it has the slope w / deviation. **Predict.** In the picture further up the slope arrived before the intercept. And here?
+# One step leads to the bottom. Now we do it slowly enough to watch it, at a fifth of the limit, and with a quarter of the points kept apart. The line is converted back to the units of the points: on x, it has the slope w / deviation. **Predict.** In the picture further up, the slope arrived before the intercept. Is it the same here?
 
 # %%
 learn, keep = slice(75), slice(75, None)
-mean, deviation = x[learn].mean(), x[learn].std(correction=0)  # of the points that are learnt from
+mean, deviation = x[learn].mean(), x[learn].std(correction=0)  # of the points that the model learns
 torch.manual_seed(0)
 round_one = nn.Linear(1, 1)
 optimizer = torch.optim.SGD(round_one.parameters(), lr=0.2)
@@ -274,9 +274,9 @@ for _ in range(26):
 fitted_line((x[learn], y[learn]), (x[keep], y[keep]), lines)
 
 # %% [markdown]
-# Together. In a round bowl the way to the bottom is straight: each step takes away 0.4 of what is left, of the slope as of the intercept, and the logarithm of the error falls in a line until only the noise is left, whose square is 1 here. The points that were kept apart are shifted and divided by the *learnt* points' mean and deviation. These two numbers belong to the model, as much as its weight, and who loses them has lost the model.
+# They arrive together. In a round bowl the way to the bottom is straight. Each step removes 0.4 of the remaining distance, for the slope and for the intercept. The logarithm of the error falls in a straight line, until only the noise is left. The square of the noise is 1 here. The points that were kept apart are shifted by the mean and divided by the deviation of the *learned* points. These two numbers belong to the model as much as its weight does. Without them the model is useless.
 #
-# That is one reason why inputs are brought to a common scale, and why deep networks do it again in each block ([phase 03](03_module.ipynb#cell-id=layers-are-shapes)'s LayerNorm). A deep network's bowl changes its shape as you go, and nobody computes its curvatures; but a loss that grows by a steady factor, step after step, is this picture, and the first thing to try is half the rate.
+# That is one reason why we bring inputs to a common scale, and why deep networks do it again in each block ([phase 03](03_module.ipynb#cell-id=layers-are-shapes)'s LayerNorm). The bowl of a deep network changes its shape during training, and nobody computes its curvatures. But if a loss grows by a constant factor in each step, you see this picture again. Then first try half of the rate.
 
 # %% [markdown]
 # Back to the small line. We wrote down `model.weight.item()` after each step. **Predict.** What if we had written down `model.weight.detach()`?
@@ -291,15 +291,15 @@ print("noted:", *(f"{w.item():.2f}" for w in weights))
 print("in the weight's own storage:", weights[0].data_ptr() == model.weight.data_ptr())
 
 # %% [markdown]
-# Three times the same tensor, and it shows what the weight is *now*. A note must be a number, or a `clone`. Remember this when it comes to checkpoints.
+# It is the same tensor three times, and it shows what the weight is *now*. To record a value, use a number or a `clone`. Remember this for checkpoints.
 #
-# Now the order. The first two lines make the graph and must come first. The other three can be arranged in six ways, and one can be forgotten.
+# Now we look at the order of the five lines. The first two lines make the graph and must come first. The other three can be arranged in six ways, and one can be forgotten.
 #
-# **Predict.** Which of these orders raise an error? Which learn nothing? Which is hardest to find?
+# **Predict.** Which of these orders raise an error? With which does the model learn nothing? Which wrong order is the hardest to notice?
 
 # %%
 def fit(order, steps=60):
-    """The five lines, the last three in the order given: the losses, and the line found."""
+    """The five lines, with the last three in the given order. Returns the losses and the line."""
     torch.manual_seed(0)
     model = nn.Linear(1, 1)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
@@ -321,13 +321,13 @@ for order in ORDERS.replace("\n", " ").split(", "):
     print(f"{order:20} y = {w:5.2f}x + {b:5.2f}   loss", *(f"{v:6.2f}" for v in losses[::12]))
 
 # %% [markdown]
-# None raises an error. `backward zero step` and `zero step backward` learn nothing at all: the optimizer always finds empty hands, and `step` passes over a parameter without a gradient in silence. The loss stands still to the last digit, and that is how you tell it from a learning rate that is too small.
+# None of them raises an error. With `backward zero step` and `zero step backward` the model learns nothing at all: the optimizer never finds a gradient, and `step` silently skips a parameter without a gradient. The loss stays the same to the last digit. With a learning rate that is too small, the last digits would change.
 #
-# `step zero backward` is the sly one. It steps with the gradient of the *last* batch, at weights that have moved since; the first step does nothing, and the last gradient is never used. Here, where each step has the same 48 points, it learns as well; with a new batch each time it is one step late for ever, and nobody will look.
+# `step zero backward` is the hardest to notice. It steps with the gradient of the *last* batch. The first step does nothing, and the last gradient is never used. Here each step has the same 48 points, so the model learns as well. With a new batch each time, every step uses the batch of the step before, and nobody will notice.
 #
-# `backward step` never forgets, as in [phase 02](02_autograd.ipynb#cell-id=leaves-and-gradients-that-add-up): gradients add up, like a momentum without friction. The loss swings, and would swing for ever.
+# `backward step` never clears the gradients, as in [phase 02](02_autograd.ipynb#cell-id=leaves-and-gradients-that-add-up): they add up, like a momentum that never slows down. The loss swings, and it would swing for ever.
 #
-# Another mistake of the same family concerns shapes. **Predict.** The model's output is (48, 1). If y were (48,), what would be learnt?
+# Another mistake of the same family concerns shapes. **Predict.** The model's output is (48, 1). What does the model learn if y is (48,)?
 
 # %%
 import warnings
@@ -347,29 +347,29 @@ print(f"mean of y {flat.mean():.2f}   variance {flat.var(correction=0):.2f}")
 print(str(said[0].message)[:128], "…")
 
 # %% [markdown]
-# (48, 1) against (48,) is (48, 48), the broadcast of [phase 01](01_tensors.ipynb#cell-id=the-silent-64-64-bug): each prediction is compared with every y. What suits all y best is their mean, and so that is what it learns, whatever x says. A loss that falls and then rests at the variance of the targets is the sign of it. `mse_loss` warns; your own `((a - b) ** 2).mean()` will not.
+# (48, 1) minus (48,) is (48, 48), the broadcast of [phase 01](01_tensors.ipynb#cell-id=the-silent-64-64-bug): each prediction is compared with every y. The number that fits all y best is their mean, so the model learns this mean and ignores x. If a loss falls and then stops at the variance of the targets, suspect this mistake. `mse_loss` warns about it, but your own `((a - b) ** 2).mean()` will not.
 
 # %% tags=["hide-input"]
 choice(
-    "A loss is 6.3984 in each of a hundred steps, to the last digit. The loop is meant to take a new batch each time. What do you suspect first?",
+    "A loss is 6.3984 in each of a hundred steps, to the last digit. The loop should take a new batch each time. What do you suspect first?",
     {
-        "The learning rate is too small": "Then the loss would differ from batch to batch, if by nothing else.",
-        "The gradient is gone when `step` is called": "That explains why the weights stand still. But weights that stand still have other losses on other batches.",
-        "Two things: neither the weights nor the batch change": "One loss for a hundred steps needs both. `next(iter(loader))` inside the loop, with a generator that is seeded there too, gives the first batch for ever; and for the weights see above.",
+        "The learning rate is too small": "Then the loss would still differ from batch to batch.",
+        "The gradient is gone when `step` is called": "That explains why the weights don't change. But the same weights have different losses on different batches.",
+        "Two things: neither the weights nor the batch change": "If the loss stays the same for a hundred steps, both must stay the same. For example, the loop seeds a generator and calls `next(iter(loader))` in each step, so it always gets the first batch. And why the weights don't change, you have seen above.",
     },
     answer="Two things: neither the weights nor the batch change",
 )
 
 # %% tags=["hide-input"]
 true_false(
-    "`optimizer = SGD(model.parameters())`, and after it `model.head = nn.Linear(64, 10)`. The new head is trained, since the optimizer asks the model for its parameters at each step.", False,
-    "The optimizer got a list of tensors when it was made, and never looks at the model again. The new head has gradients that nobody reads; the old one is still in the list, and idle. The same happens to a parameter that was left out of the list.",
+    "First comes `optimizer = SGD(model.parameters())`, and then `model.head = nn.Linear(64, 10)`. The new head is trained, because the optimizer asks the model for its parameters in each step.", False,
+    "The optimizer got a list of tensors when it was made, and never looks at the model again. The new head has gradients that nothing reads. The old head is still in the list, but the model doesn't use it any more. The same happens to a parameter that was left out of the list.",
 )
 
 # %% [markdown]
-# ## Who draws the dice
+# ## Who draws the random numbers
 #
-# Data comes in two pieces. A `Dataset` knows how many items there are and can give number k. A `DataLoader` decides which items, in which order, and makes a batch of them. Here is a dataset of our sentences, each cut to its own length.
+# Data comes in two pieces. A `Dataset` knows how many items there are and can return number k. A `DataLoader` decides which items, in which order, and makes a batch of them. Here is a dataset of our sentences, each cut to its own length.
 
 # %%
 class Sentences(Dataset):
@@ -391,9 +391,9 @@ print("reads:", *(f"{word:9}" for word in tokenizer.words(read)))
 print("asked:", *(f"{'·' if k < 0 else tokenizer.words([k])[0]:9}" for k in asked.tolist()))
 
 # %% [markdown]
-# At each place the model reads a word, and all before it, and is asked for the *next*. Where the target is −100 (a dot) it is asked for nothing: nobody can guess which verb a line is about, and after `<eos>` nothing follows. `cross_entropy` passes over −100, and divides by the number of the others.
+# At each place the model reads a word and all words before it, and must predict the *next* word. If the target is −100 (a dot), the model need not predict anything: nobody can guess which verb a line is about, and nothing follows `<eos>`. `cross_entropy` skips −100, and divides by the number of the other targets.
 #
-# **Predict.** What does a loader of two such items give?
+# **Predict.** What does a loader give if a batch has two such items?
 
 # %%
 attempt(lambda: next(iter(DataLoader(data, batch_size=2))))
@@ -401,9 +401,9 @@ pair = next(iter(DataLoader(data, batch_size=2, collate_fn=list)))
 print("what a collate_fn is handed:", [tuple(t.shape for t in item) for item in pair])
 
 # %% [markdown]
-# The loader's last act is *collating*: a list of items becomes one batch. The default stacks, and stacks only what has one shape. For texts you write your own, which pads; in the lab you do. With what does one pad? The inputs with anything, for the model is causal and no word sees what comes after it. The targets with −100, and with nothing else.
+# The loader's last step is *collating*: a list of items becomes one batch. By default it stacks tensors, which works only if all of them have one shape. For texts you write your own function, which pads, as you will in the lab. What do you pad with? You may pad the inputs with anything, because the model is causal: no word depends on the words after it. You must pad the targets with −100.
 #
-# **Predict.** Somebody pads the targets with 0 too, the id of `<pad>`. Is the loss of a training too high, too low, or as it should be?
+# **Predict.** Somebody pads the targets with 0, too, the id of `<pad>`. Is the training loss then too high, too low, or right?
 
 # %%
 def quick(ignored, steps=60):
@@ -426,9 +426,9 @@ for ignored in (-100, 0):
     print(f"targets padded with {ignored:4}: loss shown {shown:.2f}, on the words {on_words:.2f}")
 
 # %% [markdown]
-# It looks much better and is worse. After a full stop comes `<eos>`, after that `<pad>` and `<pad>`: the easiest words of the language, and a third of all that is asked. The loss shown is a mean over them.
+# It looks much better but is worse. After a full stop comes `<eos>`, and after that comes one `<pad>` after the other. These are the easiest words of the language, and a third of all targets. The loss that is shown is a mean over them, too.
 #
-# How many batches does a loader give? N items, B at a time: ⌈N/B⌉, or ⌊N/B⌋ with `drop_last`, which leaves out the rest that fills no batch.
+# How many batches does a loader give? N items in batches of B give ⌈N/B⌉ batches. With `drop_last` it is ⌊N/B⌋, because the items that don't fill a whole batch are left out.
 
 # %%
 for drop_last in (False, True):
@@ -437,17 +437,17 @@ for drop_last in (False, True):
 
 # %% tags=["hide-input"]
 number(
-    "50,000 items, batches of 64, `drop_last=False`, 3 epochs. How many optimizer steps?", 2346,
-    why="⌈50,000 / 64⌉ = 782 a round, and three rounds. Each epoch has its own short batch at the end.",
-    wrong={2343: "That is with `drop_last`: 781 a round.", 2344: "⌈3 · 50,000 / 64⌉ joins the epochs. Each of them ends with a short batch of its own."},
+    "50,000 items, batches of 64, `drop_last=False`, 3 epochs. How many optimizer steps are that?", 2346,
+    why="An epoch has ⌈50,000 / 64⌉ = 782 steps, and there are three epochs. Each epoch has its own short batch at the end.",
+    wrong={2343: "That is right with `drop_last`: 781 in each epoch.", 2344: "⌈3 · 50,000 / 64⌉ joins the epochs. But each epoch ends with its own short batch."},
 )
 
 # %% [markdown]
-# In training the rest is often dropped, since the gradient of three items is mostly noise. In *validation* nothing may be dropped; and the mean of the batches' means is not the mean over all items, if the last is smaller. Sum up, and divide at the end.
+# In training the last short batch is often dropped, because the gradient of a few items is mostly noise. In *validation* nothing may be dropped. And if the last batch is smaller, the mean of the batches' means is not the mean over all items. So add up the losses of all items, and divide at the end.
 #
-# Now the dice. A shuffling loader asks a generator for a permutation at the beginning of each epoch. Which generator? If you give none, torch's global one, from which dropout and every `torch.rand` draw as well.
+# Now we look at the random numbers. They come from a *random generator*, an object with a state that changes with each number. This page calls such an object `dice` in its code. If a loader shuffles, it asks a generator for a permutation at the beginning of each epoch. Which generator? If you pass no generator, the loader uses torch's global one, which dropout and every `torch.rand` use as well.
 #
-# **Predict.** This loader does *not* shuffle. Does going through it change the next random number?
+# **Predict.** This loader does *not* shuffle. Does the next random number change if a loop goes through it?
 
 # %%
 torch.manual_seed(0)
@@ -460,7 +460,7 @@ list(DataLoader(range(4), generator=torch.Generator()))
 print("after a loader with a generator of its own:", torch.rand(1).item())
 
 # %% [markdown]
-# It does. Whenever an iterator is made, the loader draws a seed for its workers, needed or not. So one evaluation more, in the middle of a run, and all dropout masks after it are others. The way out is a generator for each thing that draws: `DataLoader(..., generator=g)`.
+# It does. Whenever an iterator is made, the loader takes a random seed for its workers, even if it has no workers. So one more evaluation in the middle of a run changes all later dropout masks. To avoid this, give each user of random numbers a separate generator: `DataLoader(..., generator=g)`.
 
 # %%
 g = torch.Generator().manual_seed(0)
@@ -471,11 +471,11 @@ g.manual_seed(0)
 print("again  ", [batch.tolist() for batch in loader])
 
 # %% [markdown]
-# Each epoch another order, and all of it from one seed. Why shuffle at all? A corpus has an order of its own, all English before all Spanish, say, and then a batch's gradient says what its chapter wants and not what the corpus wants.
+# Each epoch has another order, and all orders come from one seed. Why shuffle at all? A corpus often has an order, for example all English before all Spanish. Without shuffling, the gradient of a batch would fit its chapter, but not the whole corpus.
 #
-# The last thing that a loader has are *workers*: processes that make batches ahead, while the model computes. Each of them is a copy of yours, with its own dice. In old advice you read that NumPy then draws the same numbers in every worker. **Predict.** The four columns below are torch, NumPy's global functions, Python's `random`, and a NumPy generator that the dataset brought along. Which of them repeat?
+# Finally, a loader can have *workers*: processes that prepare batches in advance, while the model computes. Each of them has a copy of your dataset, and its own random generators. Old advice says that NumPy then draws the same numbers in every worker. **Predict.** The four columns below are torch, NumPy's global functions, Python's `random`, and a NumPy generator that belongs to the dataset. Which columns have the same numbers in both workers?
 #
-# (Workers are started by forking, on Linux, and a forked copy of a notebook that has computed with several threads may hang. So the next cell runs a script of its own, as your training will.)
+# (Up to Python 3.13, Linux forks workers, and a forked copy of a notebook may hang if the notebook has computed with several threads. From 3.14 on, the default is `forkserver`: dataset and `collate_fn` are pickled for each new worker. Then a lambda is an error, and so is a class that you define in a notebook, because no worker finds it. Put both into a file that you import. The next cell runs a separate script, as your training will. With `forkserver` the script must start its work below `if __name__ == "__main__":`, because each worker imports it.)
 
 # %%
 import subprocess
@@ -505,10 +505,10 @@ print("item   torch   numpy  random     own")
 print(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
 # %% [markdown]
-# The last alone. torch, NumPy's global functions and `random` are seeded in each worker, from the seed that the loader drew and the worker's number. A generator that was made before the workers were is copied into each of them, state and all, and nobody seeds it for you.
+# Only the last column. torch, NumPy's global functions and `random` are seeded in each worker, from the loader's seed and the worker's number. A generator that was made before the workers started is copied into each worker with its state, and it is not seeded again.
 
 # %% [markdown]
-# And what are they for? For waiting. Here a batch takes 60 ms to arrive, as from a disk or a network, and a step takes 20. **Predict.** How many milliseconds pass from one step to the next, with no worker, one, two, three and four?
+# What are workers good for? They wait, so that the model does not have to. Here a batch takes 60 ms to arrive, as from a disk or a network, and a step takes 20 ms. **Predict.** How many milliseconds pass from one step to the next, with no worker, and with one, two, three and four workers?
 
 # %%
 SCRIPT = """
@@ -537,15 +537,15 @@ command = [sys.executable, FOLDER / "slow.py"]
 print(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
 # %% [markdown]
-# Without a worker the two times add up: 80. One worker loads while the model computes, and it is the longer of the two that counts, 60; two share the loading, 30; from three on it hides behind the step altogether, and a fourth has nothing to do. So there is a number of workers that is enough, the loading time by the step's, rounded up. More only cost memory. And they hide *waiting*; where making a batch is work, they need cores to do it on.
+# Without a worker the two times add up to 80 ms. One worker loads while the model computes, and the longer time counts: 60 ms. Two workers share the loading: 30 ms. With three workers, loading takes no longer than the step, and a fourth worker is of no use. So a certain number of workers is enough: the loading time divided by the step's time, rounded up. More workers only cost memory. And workers only hide *waiting*. If it is work to make a batch, they need cores for it.
 
 # %% tags=["hide-input"]
 choice(
     "A run has a dataset with random crops (drawn with `torch.rand` in `__getitem__`), 4 workers and a seeded loader. You go on with 8 workers. What changes?",
     {
-        "Nothing: the loader's generator is seeded": "The permutation stays. The crops are drawn by the workers, each with its own seed and for its own share of the batches.",
-        "The order of the items": "The sampler sits in the main process and doesn't know how many workers there are.",
-        "The crops": "A worker's dice are seeded with its number, and batches are dealt to other workers now. Bit-exact needs the same number of workers, or dice that belong to the item.",
+        "Nothing: the loader's generator is seeded": "The permutation stays the same. But the workers make the crops, each with its own seed and for its own share of the batches.",
+        "The order of the items": "The sampler is in the main process and doesn't know how many workers there are.",
+        "The crops": "A worker's random generators are seeded with its number, and now other workers get the batches. If you want the same crops to the last bit, you need the same number of workers, or a generator for each item.",
     },
     answer="The crops",
 )
@@ -553,11 +553,11 @@ choice(
 # %% [markdown]
 # ## What a loader does
 #
-# In the lab you write a loader yourself. So look at this one from outside, as if you had to guess what is in it. It needs of a dataset two things only, `len(dataset)` and `dataset[k]`. Here is one that keeps a list of what it was asked for. **Predict.** A shuffled loader is made, and two iterators of it. They take turns, three batches in all. When is which item read? Does the second iterator go on where the first is, or begin at the beginning, and in the same order?
+# In the lab you write a loader yourself. So first look at torch's loader from outside, as if you had to guess how it works. It needs only two things from a dataset, `len(dataset)` and `dataset[k]`. Here is a dataset that records which items were requested. **Predict.** A shuffled loader and two iterators of it are made. The iterators take turns, with three batches in all. When is which item read? Does the second iterator continue where the first one is, or does it start at the beginning? And does it use the same order?
 
 # %%
 class Asked:
-    """Ten numbers, and which of them were asked for since somebody looked."""
+    """Ten numbers, and a list of the requested ones."""
 
     def __init__(self):
         self.asked = []
@@ -583,9 +583,9 @@ for name in ("first", "second", "first"):
     spied.asked.clear()
 
 # %% [markdown]
-# Nothing is read before somebody wants it, and then just the items of one batch, in its order. (With workers it is otherwise: each is told of two batches in advance.) And each iterator is an epoch of its own, with an order and a place. So the loader remembers nothing of where it is; it is a recipe, and `iter(loader)`, with which each `for` begins, cooks it once more. That is why you can't ask a loader how far it has come, which will matter in *Stop and go on*.
+# Nothing is read before a batch is requested, and then only the items of that batch, in its order. (With workers it is different: each gets two batches to prepare in advance.) And each iterator is a separate epoch, with its own order and its own position. So the loader itself has no position. Each `for` loop calls `iter(loader)`, which begins a new epoch. That is why you can't ask a loader how far it has come. This will matter in *Stop and go on*.
 #
-# Then the collating. An item need not be a tensor. **Predict.** Two of these dicts make a batch. What becomes of each entry, and with which dtype?
+# Next comes collating. An item need not be a tensor. **Predict.** Two of these dicts make a batch. What becomes of each entry, and with which dtype?
 
 # %%
 item = {
@@ -604,7 +604,7 @@ for key, value in together.items():
     )
 
 # %% [markdown]
-# Dicts become a dict and tuples a list, down to the last level, where tensors are stacked and numbers become a tensor; strings stay a list. One dtype is a trap. A Python float is a float64, so of floats the loader makes float64, and the model is float32. **Predict.** As a target: an error? As an input?
+# Dicts become a dict and tuples become a list, at every level. At the last level, tensors are stacked, numbers become a tensor, and strings stay a list. One dtype is a trap. A Python float is a float64, so the loader makes a float64 tensor of floats. But the model is float32. **Predict.** Is that an error for a target? And for an input?
 
 # %%
 output = nn.Linear(2, 1)(together["x"])[:, 0]
@@ -614,9 +614,9 @@ print("as a target, the loss is", loss.dtype)
 attempt(lambda: nn.Linear(2, 1)(together["share"]))
 
 # %% [markdown]
-# As a target nothing is said: the loss is float64, and so is all on the way back to the output, where it becomes float32 again. Who wants float32 makes a tensor in `__getitem__`.
+# For a target there is no error. The loss is float64, and so are the gradients until the output, where the gradient becomes float32 again. For an input there is an error. If you want float32, make a tensor in `__getitem__`.
 #
-# One line of a training loop has no counterpart on a machine without a GPU. A loader's batch lies in the CPU's memory, wherever the model is, and so it says `x, y = x.to(device), y.to(device)` before anything else. Here is a device that everybody has: on `meta` tensors have a shape and no numbers, and a layer there refuses a tensor from here, as one on a GPU would. **Predict.** `model.to(far)` and `x.to(far)`: what is on the other side after these two lines?
+# One line of a training loop does nothing on a machine without a GPU. A loader's batch is always in the CPU's memory, wherever the model is. So a loop begins with `x, y = x.to(device), y.to(device)`. Here is a device that everybody has: on `meta`, tensors have a shape but no numbers. A layer on `meta` refuses a tensor from the CPU, as a layer on a GPU would. **Predict.** `model.to(far)` and `x.to(far)`: what is on the other device after these two lines?
 
 # %%
 device = torch.accelerator.current_accelerator(check_available=True) or torch.device("cpu")
@@ -631,7 +631,7 @@ x = x.to(far)
 attempt(lambda: model(x).device)
 
 # %% [markdown]
-# A module's `to` changes the module; a tensor is what it is, and its `to` returns another one. A dict or tuple has no `to` at all, so what collating has built must be taken apart again:
+# A module's `to` changes the module. A tensor's `to` does not change the tensor, but returns another one. A dict or a tuple has no `to` at all, so the tensors in such a batch must be moved one by one:
 
 # %%
 def moved(batch, device):
@@ -646,14 +646,14 @@ def moved(batch, device):
 print(moved(together, far)["at"])
 
 # %% [markdown]
-# What does the line cost? Where nothing has to be moved, next to nothing, as you will see. A move has a fixed price, whatever its size: the call, and on a GPU an order to the driver. A change of dtype, which also writes each number anew, can stand for it on every machine. **Predict.** 64 sentences, moved as one batch, or one by one, as where `to` stands in `__getitem__`: how many times as dear?
+# What does this line cost? If nothing has to be moved, it costs almost nothing, as you will see. A move has a fixed cost, whatever its size: the call, and on a GPU a command to the driver. A change of dtype also writes each number again, so we use it here in place of a move. **Predict.** We convert 64 sentences as one batch, and then one by one, as if `to` were in `__getitem__`. How many times as expensive is the second way?
 
 # %%
 import timeit
 
 
 def microseconds(action, times=50):
-    """The best of twenty: whatever else runs on this machine only makes it slower."""
+    """The shortest of twenty measurements, because other programs only make it slower."""
     return 1e6 * min(timeit.repeat(action, number=times, repeat=20)) / times
 
 
@@ -669,15 +669,15 @@ print(
 )
 
 # %% [markdown]
-# A hundred times or so, for the same numbers: what is paid for is each call with its new tensor. So the line may stand in every loop, and where all is there already it returns what it got. And it belongs behind the collating and not before it, for a batch and not for an item. There is a second reason: on Linux workers are forked, and CUDA refuses to work in the fork of a process that has used it. What a real move costs, and how it is hidden behind the step before (`pin_memory=True` in the loader, `non_blocking=True` in `to`), phase 09 measures on a GPU.
+# Dozens of times as much, for the same numbers: you pay for each call and its new tensor. So you may write this line in every loop: if the tensor is already on the device, `to` returns the same tensor. But use it after collating, for a batch and not for an item. There is a second reason: `__getitem__` runs in the workers. A forked worker can't use CUDA if your process has used it, and a worker of `forkserver` would have to start CUDA once more. Phase 09 measures what a real move costs on a GPU. It also shows how a move can run during the step before (`pin_memory=True` in the loader, `non_blocking=True` in `to`).
 
 # %% tags=["hide-input"]
 choice(
-    "`for batch in loader:` is left with `break` in the middle of an epoch, and later `for batch in loader:` stands there again, with the same seeded generator. What does the second loop give?",
+    "A loop `for batch in loader:` ends with `break` in the middle of an epoch. Later a second loop `for batch in loader:` uses the same loader and generator. What does the second loop give?",
     {
-        "The rest of the epoch": "The place was the iterator's, and nobody holds that any more.",
-        "The same epoch from its beginning": "The order was the iterator's too. A new one asks the generator anew, and that has moved on.",
-        "Another epoch from its beginning": "Each new iterator draws an order. The rest of the epoch before is lost.",
+        "The rest of the epoch": "The position belonged to the first iterator, which no longer exists.",
+        "The same epoch from its beginning": "The order belonged to the first iterator, too. A new iterator asks the generator again, and the generator's state has changed.",
+        "Another epoch from its beginning": "Each new iterator makes a new order. The rest of the last epoch is lost.",
     },
     answer="Another epoch from its beginning",
 )
@@ -685,9 +685,9 @@ choice(
 # %% [markdown]
 # ## What the optimizer remembers
 #
-# Plain SGD forgets: w ← w − lr · g. Nothing to save. With *momentum* μ it keeps a velocity for each weight, v ← μ·v + g, and steps by lr · v.
+# Plain SGD remembers nothing: w ← w − lr · g. So there is nothing to save. With *momentum* μ it keeps a velocity for each weight, v ← μ·v + g, and steps by lr · v.
 #
-# **Predict.** The gradient is 1, for ever; lr is 1, μ = 0.9. How far does the weight go in the first steps? And in the hundredth?
+# **Predict.** The gradient is always 1, lr is 1, and μ is 0.9. How far does the weight go in each of the first steps? And in the hundredth step?
 
 # %%
 p = nn.Parameter(torch.zeros(()))
@@ -701,14 +701,14 @@ for _ in range(100):
 print("first:", *(f"{v:.3f}" for v in went[:5]), "  hundredth:", f"{went[-1]:.3f}")
 
 # %% [markdown]
-# 1/(1 − μ) = ten times as far. Momentum multiplies the learning rate for what keeps its direction, and averages away what doesn't.
+# In the end each step is 1/(1 − μ) = ten times as long. If gradients keep their direction, momentum multiplies the learning rate. If they change their direction, they cancel.
 #
-# AdamW remembers two numbers for each weight: a running mean *m* of the gradient, and one, *v*, of its square.
+# AdamW remembers two numbers for each weight: a running mean *m* of the gradient, and a running mean *v* of its square.
 #
 # $$m \leftarrow \beta_1 m + (1-\beta_1)\,g \qquad v \leftarrow \beta_2 v + (1-\beta_2)\,g^2$$
 # $$\hat m = \frac{m}{1-\beta_1^t} \qquad \hat v = \frac{v}{1-\beta_2^t} \qquad w \leftarrow w - \mathrm{lr}\,\lambda\,w - \mathrm{lr}\,\frac{\hat m}{\sqrt{\hat v}+\varepsilon}$$
 #
-# Both begin at 0 and are too small at first; the divisions by 1 − βᵗ mend that, t being the number of steps that this weight has made. **Predict.** One step, from nothing, with lr 0.01. How far does a weight go whose gradient is 1000? And one with 0.000001?
+# Both begin at 0 and are too small at first. The divisions by 1 − βᵗ correct that; t is the number of steps that this weight has made. **Predict.** AdamW makes its first step, with lr 0.01. How far does a weight go if its gradient is 1000? And if its gradient is 0.000001?
 
 # %%
 for g in (1000.0, 1.0, 1e-3, 1e-6, 1e-9):
@@ -719,11 +719,11 @@ for g in (1000.0, 1.0, 1e-3, 1e-6, 1e-9):
     print(f"gradient {g:8.0e}   went {p.item():.6f}")
 
 # %% [markdown]
-# The same way, all of them: at the first step m̂ is g and √v̂ is |g|. AdamW's first step is ±lr for *every* weight, whatever its gradient's size, down to where ε = 1e-8 begins to count (it stands outside the root, so it is compared with |g|).
+# They all go the same distance, because at the first step m̂ is g and √v̂ is |g|. AdamW's first step is ±lr for *every* weight, whatever the size of its gradient. For gradients near ε = 1e-8 it is smaller (ε is added outside the root, so it is compared with |g|).
 #
-# Now you know why the loss jumped. The file had the weights and not the optimizer. The new AdamW took its first step for *the* first step: 50,000 finely tuned weights went up or down by the full learning rate each, by the sign of one batch's gradient. The old one had a v that knew which weights are restless, and an m that had averaged the noise away.
+# Now you know why the loss jumped. The file had the weights but not the optimizer. So the new AdamW began again with a first step. Each of 50,000 finely tuned weights went up or down by the full learning rate. Only the sign of one batch's gradient decided the direction. In the old optimizer, v knew which weights have large gradients, and in m the noise was averaged out.
 #
-# Here is one real weight on its way: the one that ties channel 3 of the hidden state to the word "hablé", in the first 120 steps.
+# Here is one real weight in the first 120 steps. It connects channel 3 of the hidden state with the word "hablé".
 
 # %%
 torch.manual_seed(0)
@@ -742,17 +742,17 @@ for _ in range(120):
     path.append(model.lm_head.weight[place].item())
 
 # %% [markdown]
-# **Predict.** "hablé" stands in few sentences. What does its gradient look like, and what does AdamW make of a single large one: when is the step largest, and how long does it last?
+# **Predict.** Only a few sentences contain "hablé". What does its gradient look like? What does AdamW do after a single large gradient: when is the step largest, and how long does the effect last?
 
 # %%
 adamw_explorer(gradients, step=30, name="the weight of “hablé”, channel 3")
 
 # %% [markdown]
-# The largest step is the very first, one lr. A gradient far above its neighbours moves the weight by little more than half of that, and goes on moving it for ten steps, while m wears off. By little more than half, because it is divided by a root that it has raised itself: v looks back over a thousand steps, but here there have been thirty so far, and of their mean this one gradient is the larger part.
+# The very first step is the largest: one lr. A gradient far above its neighbours moves the weight by little more than half of that. It goes on moving the weight for ten steps, while m shrinks. The step is so small because the gradient is divided by a root that it has made larger itself. v looks back over a thousand steps, but here there have been only thirty so far, and this one gradient makes up most of their mean.
 #
-# Move β₂ to 0.9 and watch the last row: v forgets the last peak before the next one comes, and small gradients get full steps again. Move β₁ to 0, and the steps follow every twitch. Take the bias correction away: at the first steps m is a tenth of what it should be, but √v is only a thirtieth, and the quotient is three times too *large*.
+# Move β₂ to 0.9 and watch the last row: v forgets the last peak before the next peak comes, and small gradients make full steps again. Move β₁ to 0, and the steps follow every change of the gradient. Switch the bias correction off. At the first step m is then a tenth of what it should be, but √v is only a thirtieth, so the quotient is three times too *large*.
 #
-# Is it what torch does? The optimizer's memory lies open. From m, v and t, as they are after the last step, that step can be worked out on paper, and held against the way that the weight went.
+# Is that really what torch does? You can read the optimizer's memory. From m, v and t after the last step we can compute that step by hand, and compare it with the distance that the weight went.
 
 # %%
 memory = optimizer.state[model.lm_head.weight]
@@ -766,7 +766,7 @@ kept = sum(tensor.nbytes for each in optimizer.state.values() for tensor in each
 print(f"it keeps {kept:,} bytes; the weights have {sum(p.nbytes for p in model.parameters()):,}")
 
 # %% [markdown]
-# The *W* is for the third term, the decay λ·w, which pulls each weight towards 0 apart from all gradients. In the older Adam, weight decay was added to the gradient. **Predict.** What is the difference, after 100 steps, for a weight of 1 with no gradient, with a small noisy one, with a large noisy one?
+# The *W* stands for weight decay, the term λ·w. It pulls each weight towards 0, independently of all gradients. In the older Adam, weight decay was added to the gradient. **Predict.** What is the difference after 100 steps, for a weight of 1? Take a gradient of 0, a small noisy gradient, and a large noisy gradient.
 
 # %%
 for kind in (torch.optim.Adam, torch.optim.AdamW):
@@ -778,9 +778,9 @@ for kind in (torch.optim.Adam, torch.optim.AdamW):
     print(f"{kind.__name__:6}", *(f"{v:6.3f}" for v in p.tolist()))
 
 # %% [markdown]
-# In Adam the decay goes through the division by √v̂: the quiet weights are dragged to 0 at full speed, the loud one hardly feels it. In AdamW it is the same for all, 0.999 a step; what is left over is noise.
+# In Adam the decay is also divided by √v̂. So weights with small gradients go to 0 at full speed, but the weight with the large gradient hardly decays. In AdamW the decay is the same for all weights, a factor of 0.999 in each step. The remaining differences are noise.
 #
-# Last, who counts t? **Predict.** A parameter has a gradient once, and then `zero_grad` is called and `step`, without a backward between. Does it move? Does it matter whether `zero_grad` sets the gradient to None, which is the default, or to zeros?
+# Finally, which steps does t count? **Predict.** A parameter gets a gradient once. After that step, `zero_grad` and `step` are called without a backward in between. Does the parameter move? Does it matter whether `zero_grad` sets the gradient to None, which is the default, or to zeros?
 
 # %%
 for to_none in (True, False):
@@ -797,7 +797,7 @@ for to_none in (True, False):
     )
 
 # %% [markdown]
-# Without a gradient a parameter is passed over: no step, no decay, and its own count stands still. A gradient of zeros is a gradient, and m goes on pushing. So the count belongs to the parameter, and is one of the things to save. Here is all that AdamW holds, and what it weighs.
+# If a parameter has no gradient, `step` skips it: it doesn't move, it doesn't decay, and its own count stays the same. A gradient of zeros is a gradient, and m goes on moving the parameter. So each parameter has its own count, and you must save it, too. Here is everything that AdamW stores.
 
 # %%
 state = optimizer.state_dict()
@@ -806,7 +806,7 @@ group = state["param_groups"][0]
 print({key: group[key] for key in ("lr", "betas", "eps", "weight_decay", "params")})
 
 # %% [markdown]
-# AdamW itself exists three times over: a loop over the parameters, a form that treats all of them at once (`foreach`, the default on a GPU), and one kernel for everything (`fused`). **Predict.** Do they agree, to the last bit?
+# torch has AdamW in three forms: a loop over the parameters, a form that treats all of them at once (`foreach`, the default on a GPU), and one kernel for everything (`fused`). **Predict.** Do the three agree to the last bit?
 
 # %%
 def five_steps(**form):
@@ -828,23 +828,23 @@ for name in ("foreach", "fused"):
     print(f"{name:8} same bits: {torch.equal(loop, other)!s:6} largest difference {worst:.0e}")
 
 # %% [markdown]
-# `foreach` does the same operations in the same order. `fused` does them in another, rounds elsewhere, and is as right; but a run that changes from one to the other isn't the same run.
+# `foreach` does the same operations in the same order. `fused` does them in another order and rounds at other places. It is just as right, but if a run changes from one form to another, it isn't the same run any more.
 
 # %% tags=["hide-input"]
 number(
-    "A model of 7 billion parameters, trained in float32 with AdamW. Weights, gradients and the optimizer's state: how many GB (10⁹ bytes), without activations?", 112,
+    "A model of 7 billion parameters is trained in float32 with AdamW. How many GB (10⁹ bytes) do weights, gradients and the optimizer's state take, without activations?", 112,
     unit="GB",
-    why="Four numbers a parameter (weight, gradient, m, v), four bytes each: 16 bytes, times 7·10⁹.",
-    wrong={84: "AdamW keeps two numbers for each weight, m and v.", 28: "Those are the weights alone.", 56: "Weights and gradients; m and v are as large again."},
+    why="Each parameter has four numbers (weight, gradient, m, v) of four bytes each. That is 16 bytes, times 7·10⁹.",
+    wrong={84: "AdamW keeps two numbers for each weight, m and v.", 28: "That is right for the weights alone.", 56: "That is right for weights and gradients. m and v take the same again."},
 )
 
 # %% tags=["hide-input"]
 choice(
-    "You multiply every gradient by 1,000, at every step (so does a loss that is a sum and not a mean). What does it do to SGD, and what to AdamW?",
+    "You multiply every gradient by 1,000 in every step (a loss that is a sum and not a mean does that, too). What happens with SGD, and what with AdamW?",
     {
-        "Both step 1,000 times as far": "AdamW divides by the root of the mean square, and that is 1,000 times as large as well.",
-        "SGD steps 1,000 times as far, AdamW as before": "m̂/√v̂ has no scale; only ε does. That is why one learning rate suits AdamW on models whose gradients differ by orders of magnitude, and why it forgives a forgotten division.",
-        "Neither changes": "SGD multiplies the gradient by lr and no more.",
+        "Both step 1,000 times as far": "AdamW divides by the root of the mean square, and this root is 1,000 times as large as well.",
+        "SGD steps 1,000 times as far, AdamW as before": "m̂/√v̂ does not depend on the scale of the gradients; only ε does. That is why one learning rate of AdamW suits models with very different gradients, and why a forgotten division does so little harm.",
+        "Neither changes": "SGD only multiplies the gradient by lr.",
     },
     answer="SGD steps 1,000 times as far, AdamW as before",
 )
@@ -852,13 +852,13 @@ choice(
 # %% [markdown]
 # ## How far to step
 #
-# A learning rate is rarely a constant. It climbs for a while, the *warm-up*; then it falls, mostly along half a cosine, to a floor. With *s* the share of the way down that lies behind, from 0 to 1:
+# A learning rate is rarely a constant. It rises for a while, during the *warm-up*. Then it falls to a floor, mostly along half a cosine. Let *s* be the share of the way down that is already done, from 0 to 1:
 #
 # $$\mathrm{lr} = \mathrm{floor} + (\mathrm{peak} - \mathrm{floor}) \cdot \tfrac12\,(1 + \cos \pi s)$$
 #
-# PyTorch has schedulers for it (`LinearLR`, `CosineAnnealingLR`, `SequentialLR`, or `LambdaLR` for a function of your own), each a thing with a `state_dict`. Or one computes it from the step and writes it into the optimizer's groups, as our `train` does, and saves nothing but the step.
+# PyTorch has schedulers for it (`LinearLR`, `CosineAnnealingLR`, `SequentialLR`, or `LambdaLR` for your own function), each with a `state_dict`. Or you compute the rate from the step and write it into the optimizer's groups, as our `train` does. Then you only have to save the step.
 #
-# Off by one is the usual accident. **Predict.** A warm-up of 4 steps to 0.1, computed as peak · step / 4, steps counted from 0. What does the first batch teach?
+# The usual mistake is to be off by one. **Predict.** A warm-up of 4 steps to 0.1 is computed as peak · step / 4, with steps counted from 0. What does the model learn from the first batch?
 
 # %%
 p = nn.Parameter(torch.zeros(()))
@@ -878,9 +878,9 @@ for name, climb in climbs.items():
     print(f"{name:15}", *(f"{rate:.3f}" for rate in rates))
 
 # %% [markdown]
-# Nothing: a whole batch is computed, forward and backward, and multiplied by 0.
+# Nothing. The gradient of a whole batch is computed, forward and backward, and then multiplied by 0.
 #
-# Why warm up at all? At its first step AdamW moves every weight by the full learning rate, on the word of one batch; you have seen what comes of it. **Predict.** A new MiniGPT of three layers, lr 0.01. One run climbs to it in 20 steps, the other begins with it. Does the first fall behind, and for how long?
+# Why warm up at all? At its first step AdamW moves every weight by the full learning rate, after only a single batch. You have seen the result. **Predict.** We train a new MiniGPT of three layers, with lr 0.01. One run reaches this rate in 20 steps of warm-up, the other begins with it. Is the first run behind the other, and for how long?
 
 # %%
 def start(warmup, lr=0.01, steps=60):
@@ -904,9 +904,9 @@ loss_curves(
 )
 
 # %% [markdown]
-# It is behind for a dozen steps and then far ahead. The run that began at full speed has not exploded; it has only wrecked, in its first steps, what the others build on, and is slow ever after.
+# It is behind for a dozen steps and then far ahead. The run that began at full speed has not exploded. But its first steps have moved the weights to a bad place, and it is slow from then on.
 #
-# **Predict.** Somebody has lost the optimizer's state for good, and has nothing but the weights of step 80. What if they let the learning rate climb again from the bottom?
+# **Predict.** Somebody has lost the optimizer's state for good, and has only the weights of step 80. What happens if they begin again with a warm-up?
 
 # %%
 run = new_run()
@@ -918,9 +918,9 @@ loss_curves(
 )
 
 # %% [markdown]
-# No jump: v is filled before anything goes far. It isn't the old run, but it is a good one.
+# There is no jump, because v gets good values before any weight goes far. It isn't the old run, but it is a good run.
 #
-# The other half is *clipping*. All gradients are taken as one long vector. If its norm is above a bound, the whole vector is multiplied by bound / norm: its length changes, its direction does not.
+# The second way to limit a step is *clipping*. All gradients together are treated as one long vector. If its norm is above a bound, the whole vector is multiplied by bound / norm. Its length changes, but its direction does not.
 
 # %%
 a, b = nn.Parameter(torch.zeros(2)), nn.Parameter(torch.zeros(1))
@@ -930,9 +930,9 @@ print("returned:", norm.item(), "  now:", a.grad, b.grad)
 print("again:   ", nn.utils.clip_grad_norm_([a, b], max_norm=10.0).item(), "  now:", a.grad, b.grad)
 
 # %% [markdown]
-# It returns the norm from *before*, which is the number to log: a run that goes wrong shows it there first. A gradient that is shorter than the bound stays as it is. And there is one norm for all; clipping each tensor by itself would turn the direction.
+# It returns the norm from *before* clipping. Log this number, because it is the first to show that a run goes wrong. A gradient that is shorter than the bound stays as it is. And there is one norm for all tensors, because clipping each tensor by itself would change the direction.
 #
-# **Predict.** One element of the gradient is infinite. What does clipping make of it, and what does the optimizer then make of the weights?
+# **Predict.** One element of the gradient is infinite. What does the gradient look like after clipping, and what do the weights look like after the optimizer's step?
 
 # %%
 p = nn.Parameter(torch.ones(3))
@@ -944,9 +944,9 @@ print("weights:", p.data)
 attempt(lambda: nn.utils.clip_grad_norm_([p], 1.0, error_if_nonfinite=True))
 
 # %% [markdown]
-# 1/∞ is 0: all that was healthy is gone, and ∞ · 0 is NaN. AdamW writes the NaN into the weight, and into m and v, from where it never leaves. A norm that isn't finite is a reason to leave out the step.
+# The factor 1/∞ is 0. So all finite numbers become 0, and ∞ · 0 is NaN. AdamW writes the NaN into the weight, and into m and v, where it stays for ever. If the norm isn't finite, leave out the step.
 #
-# Now on the norms of *your* run, those that were written down beside the gradients of "hablé". **Predict.** Where in a run are the large ones? Then move the clip down until it cuts every step: what does clipping then amount to?
+# Now look at the norms of *your* run, which were recorded beside the gradients of "hablé". **Predict.** Where in a run are the large norms? Then move the clip down until it cuts every step. What does clipping do then?
 
 # %%
 from utils.views import schedule_clip
@@ -954,21 +954,21 @@ from utils.views import schedule_clip
 schedule_clip(norms, warmup=10)
 
 # %% [markdown]
-# A clip below all norms makes each step's gradient the same length. For SGD this is a learning rate that adapts to the norm; for AdamW, which has no scale, next to nothing. What a clip is for are the single steps far above their neighbours, which would otherwise sit in m for ten steps and in v for a thousand.
+# A clip below all norms gives all steps gradients of the same length. For SGD this is like a learning rate that adapts to the norm. For AdamW it changes almost nothing, because the scale of the gradients does not matter there. A clip is for single gradients far above their neighbours. Otherwise such a gradient would stay in m for ten steps and in v for a thousand.
 
 # %% tags=["hide-input"]
 number(
-    "Warm-up over steps 0 to 9 to a peak of 0.01, then half a cosine to a floor of 0.001, reached at step 110. What is the learning rate at step 60?", 0.0055,
+    "A warm-up in steps 0 to 9 leads to a peak of 0.01. Then half a cosine falls to a floor of 0.001, and reaches it at step 110. What is the learning rate at step 60?", 0.0055,
     why="Step 60 is half-way between 10 and 110, where the cosine is 0: the middle of 0.01 and 0.001.",
-    wrong={0.005: "The floor is 0.001, and not 0.", 0.0045: "That is half of the way from floor to peak; add the floor."},
+    wrong={0.005: "The floor is 0.001, and not 0.", 0.0045: "That is half of the difference between floor and peak. Add the floor."},
 )
 
 # %% [markdown]
 # ## A big batch in pieces
 #
-# A batch of 256 doesn't fit into memory, so one takes four of 64 and lets the gradients add up: `backward` four times, one `step`. [Phase 02](02_autograd.ipynb#cell-id=leaves-and-gradients-that-add-up)'s accumulation, for once on purpose.
+# A batch of 256 doesn't fit into memory. So you take four parts of 64 and let the gradients add up, with four `backward` and one `step`. This is [phase 02](02_autograd.ipynb#cell-id=leaves-and-gradients-that-add-up)'s accumulation, but now on purpose.
 #
-# The loss is a mean, so each part's loss is divided by 4. **Predict.** Is the gradient then that of the whole batch?
+# The loss is a mean, so each part's loss is divided by 4. **Predict.** Is the gradient then the same as the gradient of the whole batch?
 
 # %%
 every_input, every_target = training_lines()  # the lists of forms as well
@@ -978,7 +978,7 @@ model = run.model.eval()  # 160 steps old, dropout off
 
 
 def gradient(parts, weigh):
-    """The gradient, as one vector, of parts (rows of x and y) that are weighed and added up."""
+    """The gradient, as one vector, of the weighted sum of parts (rows of x and y)."""
     model.zero_grad()
     for rows in parts:
         (loss_of(model, x[rows], y[rows]) * weigh(y[rows])).backward()
@@ -992,9 +992,9 @@ print("targets in each part:", [int((y[rows] != -100).sum()) for rows in quarter
 print(f"mean of means, off by {(mean - big).norm() / big.norm():.1%}")
 
 # %% [markdown]
-# It is not, because the parts are unequal. Each has 64 lines, but the loss is a mean over *targets*, and the last part, which has the lists of forms, holds three times as many as the first. In a mean of means, a word of a short line counts more. It is nearly half of the gradient here, and the loss still falls. (With parts that happen to be equal the error is 0, and so the mistake passes every small test. Hugging Face's `Trainer` had it until late 2024.)
+# It is not, because the parts are unequal. Each has 64 lines, but the loss is a mean over *targets*. The last part has the lists of forms, so it has three times as many targets as the first. In a mean of means, a word of a short line counts more. Here the error is nearly half of the gradient, and the loss still falls. (If all parts have the same number of targets, the error is 0. So the mistake passes every small test. Hugging Face's `Trainer` had it until late 2024.)
 #
-# A part has to count by its share of all the targets. That share must be known before the first `backward`.
+# Each part must be weighted by its share of all targets. This share must be known before the first `backward`.
 
 # %%
 everything = (y != -100).sum()
@@ -1003,13 +1003,13 @@ print(f"weighed by targets, off by {(right - big).norm() / big.norm():.0e}")
 print("bit for bit:", torch.equal(right, big))
 
 # %% [markdown]
-# Equal to rounding, and not bit for bit: four sums of sums are added in another order than one.
+# They are equal up to rounding, but not bit for bit, because the same numbers are added in another order.
 #
-# What is gained is memory. **Predict.** Autograd keeps what the backward needs. How much does it keep for the batch of 256, and how much at most for the quarters?
+# The gain is memory. **Predict.** Autograd keeps the tensors that the backward needs. How much memory do they take for the batch of 256, and how much at most for a quarter?
 
 # %%
 def kept(model, x, y):
-    """MiB that autograd saves for the backward, by their dtype, each storage once."""
+    """MiB that autograd saves for the backward, for each dtype. Each storage counts once."""
     found, sizes = {}, {}
 
     def pack(t):
@@ -1027,17 +1027,17 @@ print(f"whole: {sum(kept(model, x, y).values()):.1f} MiB   each quarter:", end="
 print(*(f" {sum(kept(model, x[rows], y[rows]).values()):.1f}" for rows in quarters))
 
 # %% [markdown]
-# A quarter, provided that each part's graph is gone before the next is made. Whoever adds up the *losses* and calls `backward` once, at the end, keeps all four graphs alive, and has gained nothing.
+# A quarter, if each part's graph is freed before the next graph is made. If you add up the *losses* and call `backward` once, at the end, all four graphs stay alive, and you have gained nothing.
 #
-# The order of a whole step is now: zero; for each part forward, weigh, backward; then clip, *once*; then step. A clip inside the loop would cut unfinished sums.
+# Now the order of a whole step is: clear the gradients; for each part run forward, weight the loss and run backward; then clip, *once*; then step. A clip inside the loop would clip unfinished sums.
 
 # %% tags=["hide-input"]
 choice(
-    "Four parts with 100, 100, 100 and 20 targets. Each part's mean loss is divided by 4 and backpropagated. By which factor does a word of the last part count too much, compared with its right weight?",
+    "Four parts have 100, 100, 100 and 20 targets. Each part's mean loss is divided by 4 and backpropagated. How many times its right weight does a word of the last part get?",
     {
-        "5": "It counts 5 times as much as a word of the other parts. Compared with its *right* weight it is less, since those count too little.",
+        "5": "It counts 5 times as much as a word of the other parts. Compared with its *right* weight the factor is smaller, because the other words count too little.",
         "4": "Its weight is 1/(4 · 20) = 1/80, and should be 1/320.",
-        "1: the mean of means is the mean": "Only of parts that have the same number of targets.",
+        "1: the mean of means is the mean": "That is true only if all parts have the same number of targets.",
     },
     answer="4",
 )
@@ -1045,9 +1045,9 @@ choice(
 # %% [markdown]
 # ## Sixteen bits
 #
-# [Phase 01](01_tensors.ipynb#cell-id=dtypes-how-a-number-becomes-bytes)'s ruler: float16 has 5 bits of exponent and 10 of fraction, bfloat16 8 and 7. On a GPU with tensor cores a product of matrices in either is many times as fast as in float32. So: all in 16 bits?
+# [Phase 01](01_tensors.ipynb#cell-id=dtypes-how-a-number-becomes-bytes)'s ruler: float16 has 5 bits of exponent and 10 of fraction, and bfloat16 has 8 and 7. On a GPU with tensor cores, a product of matrices in one of these dtypes is many times as fast as in float32. So should everything be in 16 bits?
 #
-# **Predict.** A weight of 1 in bfloat16, and a thousand updates of 0.001. What is it in the end?
+# **Predict.** A weight of 1 in bfloat16 gets a thousand updates of 0.001. What is it in the end?
 
 # %%
 for dtype in (torch.float32, torch.bfloat16):
@@ -1057,9 +1057,9 @@ for dtype in (torch.float32, torch.bfloat16):
     print(dtype, w.item())
 
 # %% [markdown]
-# Still 1. The next number above 1 is 1.0078, and 1.001 is rounded back, a thousand times over. Late in a training, updates are that small beside their weights. So the weights stay in float32, and only what is computed *from* them is done in 16 bits. That is *mixed* precision, and `autocast` is [phase 04](04_dispatcher.ipynb#cell-id=keys-of-the-thread)'s dispatcher at work: a key before autograd's which casts the inputs of some operators.
+# It is still 1. The next number above 1 is 1.0078, so 1.001 is rounded back to 1, a thousand times. Late in a training, updates are often as small as this, compared with their weights. So the weights stay in float32, and only the computation *with* them is done in 16 bits. That is *mixed* precision. `autocast` does it with [phase 04](04_dispatcher.ipynb#cell-id=keys-of-the-thread)'s dispatcher: a key that comes before autograd's key casts the inputs of some operators.
 #
-# **Predict.** Which modules of MiniGPT give 16 bits under autocast, and which 32? What of the loss, and of the gradients?
+# **Predict.** Which modules of MiniGPT give 16 bits under autocast, and which give 32? What about the loss and the gradients?
 
 # %%
 found = {}
@@ -1080,16 +1080,16 @@ print(found)
 print("loss:", loss.dtype, "  gradients:", {p.grad.dtype for p in model.parameters()})
 
 # %% [markdown]
-# Products come out in bfloat16. The residual stream stays float32 (an embedding is no product, and float32 plus bfloat16 is float32), so LayerNorm, which reads the stream, computes in float32. `cross_entropy` is on autocast's list of operators that need 32 bits. The softmax inside attention is on that list for CUDA, and not for a CPU. The gradients have the dtype of the weights.
+# The results of products are bfloat16. The residual stream stays float32, because an embedding is not a product, and float32 plus bfloat16 is float32. So LayerNorm, which reads the stream, computes in float32. `cross_entropy` is on autocast's list of operators that need 32 bits. The softmax inside attention is on this list for CUDA, but not for a CPU. The gradients have the dtype of the weights.
 #
-# The context belongs around forward and loss alone: backward runs each operator's backward in the dtype that its forward had. Is it right, and is it fast? Both can be measured.
+# Use the context only for forward and loss: the backward of each operator runs in the dtype of its forward. Is the result right, and is it fast? Both can be measured.
 
 # %%
 import time
 
 
 def passed(dtype, rows=slice(0, 256, 4)):
-    """The gradient of one pass over 64 rows as a vector, and the seconds of CPU that it took."""
+    """The gradient of 64 rows as a vector, and the CPU time in seconds."""
     began = time.process_time()
     model.zero_grad()
     with torch.autocast("cpu", dtype=dtype, enabled=dtype is not torch.float32):
@@ -1106,16 +1106,16 @@ print(f"another batch of 64      gradient off by {(neighbours - exact).norm() / 
 for dtype in (torch.float32, torch.bfloat16, torch.float16):
     times = sorted(passed(dtype)[1] for _ in range(9))
     off = (passed(dtype)[0] - exact).norm() / exact.norm()
-    low, middle, high = (1e3 * times[k] for k in (2, 4, 6))  # ms; half of the nine lie between
+    low, middle, high = (1e3 * times[k] for k in (2, 4, 6))  # ms; half of the nine are between
     print(
         f"{dtype!s:15} gradient off by {off:.1e}   {middle:5.1f} ms of CPU ({low:.1f} to "
         f"{high:.1f})"
     )
 
 # %% [markdown]
-# Right to a few parts in a thousand, and with float16's three more bits of fraction to one in a thousand, where from one batch to the next the gradient changes by more than half of its length. And faster? Look at the two rows separately. A CPU that has instructions for bfloat16 (AVX-512 with BF16, or AMX) takes about as long for small matrices as in float32, and less for large ones; one that has none goes a roundabout way and takes a multiple. For float16 most CPUs go one. Mixed precision is a matter of the hardware, and the only way to know is to measure on what you will use.
+# It is right to a few parts in a thousand. float16 has three more bits of fraction, and it is right to one part in a thousand. From one batch to the next, the gradient changes by more than half of its length. But is it faster? Look at the two rows separately. Some CPUs have instructions for bfloat16 (AVX-512 with BF16, or AMX). They take about as long for small matrices as in float32, and less for large ones. A CPU without these instructions must emulate bfloat16, and takes several times as long. Most CPUs must emulate float16. The gain depends on the hardware, so measure it on the machine that you will use.
 #
-# On the hardware that it is made for it *was* measured: the course comes with a record of a GPU, another machine than yours and another version of PyTorch. First products alone, of 8,192 × 8,192. **Predict.** Take float32 as 1. Where does bfloat16 lie, where float64, and where do eight bits?
+# We *did* measure on hardware that is made for it. The course comes with a record of a GPU, from another machine than yours and with another version of PyTorch. First come products alone, of 8,192 × 8,192. **Predict.** If float32 has the speed 1, what speed have bfloat16, float64 and eight bits?
 
 # %%
 from utils.instruments import records
@@ -1130,9 +1130,9 @@ for name, rate in sorted(rates.items(), key=lambda row: row[1]):
     )
 
 # %% [markdown]
-# Sixteen times. That is the *tensor cores*, which multiply small blocks of matrices, and float32 as it is has none of them: it is the slowest of all, behind float64, which has. *TF32* is a way round. The factors keep float32's exponent and ten bits of fraction, and sums are float32; it isn't a dtype but a permission (`torch.backends.cuda.matmul.fp32_precision = "tf32"`), and for products off unless you give it.
+# bfloat16 is sixteen times as fast. The reason is the *tensor cores*, which multiply small blocks of matrices. Plain float32 can't use them and is the slowest of all. It is even slower than float64, which can use them. *TF32* is a way around that. The factors keep float32's exponent but only ten bits of fraction, and the sums are float32. TF32 isn't a dtype but a permission (`torch.backends.cuda.matmul.fp32_precision = "tf32"`). For products it is off by default.
 #
-# Then a training: a GPT of 8 layers, 1,024 wide, with AdamW, on 16 sequences of 512 tokens, the same in each row. **Predict.** Products are sixteen times as fast in bfloat16. And the step? What is left of the peak of memory? How far apart are the losses after twenty steps?
+# Then comes a whole training: a GPT of 8 layers, 1,024 wide, with AdamW, on 16 sequences of 512 tokens. Each row of the output is the same training in another precision. **Predict.** Products are sixteen times as fast in bfloat16. How many times as fast is the step? How much smaller is the peak of memory? How far apart are the losses after twenty steps?
 
 # %%
 trained = gpu.result("precision")
@@ -1149,13 +1149,13 @@ print(f"attention's tables, {table / 1e6:.0f} million numbers: {4 * table / 1e9:
       f"bytes, {6 * table / 1e9:.2f} GB at 6")
 
 # %% [markdown]
-# Three times, and not sixteen, for a step has more in it than products; *Time on a napkin*, below, gets these milliseconds out of the table above. TF32 costs a line and has most of it.
+# The step is three times as fast, not sixteen, because it contains more than products. *Time on a napkin*, below, derives these milliseconds from the table above. TF32 takes one line and gives most of the gain.
 #
-# And the memory, which 16 bits are often said to halve, is down by a twentieth. What lives from step to step is float32, 16 bytes a weight as before. What is kept for the backward is halved where it is read by a product. But the residual stream isn't, and with attention it gets *more*: softmax is computed in float32, its table is kept for its own backward, and once more, rounded, for the product behind it. Six bytes a number where there were four. To win memory one must not keep the table; [phase 08](08_transformer.ipynb#cell-id=attention-in-fifty-lines) has a kernel that doesn't.
+# People often say that 16 bits halve the memory, but here the peak is only 4 to 6 % smaller. Everything that stays from step to step is float32, with 16 bytes for each weight as before. Tensors that are kept for the backward of a product are halved. But the residual stream isn't halved, and attention keeps even *more*. Its softmax is computed in float32, and the softmax's table is kept for its own backward. For the product that follows, the table is kept again, rounded. That makes six bytes for each number in place of four. To save memory, don't keep the table: [phase 08](08_transformer.ipynb#cell-id=attention-in-fifty-lines) has a kernel that doesn't.
 #
-# The losses begin alike to four digits, and after twenty steps they lie up to a tenth from float32's, TF32's as well. Each rounding sends a training on a way of its own, and twenty steps of one run don't tell whether a way is worse.
+# The first losses are the same to four digits. After twenty steps they differ from float32's by up to a tenth, even with TF32. Each kind of rounding leads a training to other weights. Twenty steps of one run don't show whether these are worse.
 #
-# Much code still writes `torch.cuda.amp`. It works, and says:
+# Much code still uses `torch.cuda.amp`. It works, but it warns:
 
 # %%
 with warnings.catch_warnings(record=True) as said:
@@ -1165,9 +1165,9 @@ with warnings.catch_warnings(record=True) as said:
 print(*(f"{each.category.__name__}: {each.message}" for each in said), sep="\n")
 
 # %% [markdown]
-# Next: the range. float16's smallest number is 6e-8. Here are the gradients of the *shipped* MiniGPT on 256 lines, sorted by size, above what either dtype can hold. It was trained for 6,000 steps, and what a model has learnt pulls no more: late in a training, gradients are small.
+# Next we look at the range. The smallest positive number in float16 is 6e-8. Here are the gradients of the *shipped* MiniGPT on 256 lines, sorted by size. Below them you see the range of each dtype. This model was trained for 6,000 steps. If a model predicts a word well, the word gives almost no gradient, so late in a training gradients are small.
 #
-# **Predict.** What part of them is too small for float16? By how much would you multiply the loss, so that none is lost and none overflows?
+# **Predict.** What part of the gradients is too small for float16? By how much would you multiply the loss so that no gradient is lost and none overflows?
 
 # %%
 from utils.minigpt import load_minigpt
@@ -1178,11 +1178,11 @@ loss_of(shipped, inputs[:256], targets[:256]).backward()
 gradient_ruler([p.grad for p in shipped.parameters()])
 
 # %% [markdown]
-# One in twelve becomes 0, and four more in ten fall among the subnormals, where digits go missing. On the other side there is room for twenty doublings.
+# One gradient in twelve becomes 0, and four more in ten become subnormal numbers, which have fewer digits. At the other end there is room for twenty doublings.
 #
-# Multiply the loss by S, and by the chain rule every gradient is multiplied by S: the whole histogram moves to the right, at the price of one multiplication. Before the step the gradients are divided by S again, in float32. bfloat16 has float32's exponent and needs none of this.
+# If you multiply the loss by S, the chain rule multiplies every gradient by S. So the whole histogram moves to the right, and this costs only one multiplication. Before the step the gradients are divided by S again, in float32. bfloat16 has float32's exponent and needs none of this.
 #
-# Which S? As large as goes, and what goes changes during training. `GradScaler` tries: if a gradient is inf or NaN, it leaves out the step and halves S; after so many good steps in a row it doubles S. How many, its state tells, which is also what a checkpoint must hold. **Predict.** Here it doubles after 2, and the second of the losses is infinite. Write down scale and weight for each line.
+# How large should S be? As large as possible, but the limit changes during training. `GradScaler` finds it by trying. If a gradient is inf or NaN, it leaves out the step and halves S. After a number of good steps in a row it doubles S. Its state contains this number, and a checkpoint must contain its state. **Predict.** Here the scaler doubles S after 2 good steps, and the second loss is infinite. Write down scale and weight for each line.
 
 # %%
 p = nn.Parameter(torch.tensor(1.0))
@@ -1192,14 +1192,14 @@ scaler = torch.amp.GradScaler("cpu", init_scale=2.0**16, growth_interval=2)
 for factor in (1.0, math.inf, 1.0, 1.0, 1.0):
     optimizer.zero_grad()
     scaler.scale(p * factor).backward()
-    scaler.step(optimizer)  # divides by the scale, looks, and steps or doesn't
+    scaler.step(optimizer)  # divides by the scale, checks, and steps or doesn't
     scaler.update()
     print(f"gradient {factor:3}   weight {p.item():.1f}   scale {scaler.get_scale():,.0f}")
 
 # %% [markdown]
-# The infinite one left no trace in the weight, only in the scale. A few skipped steps at the beginning of a run in float16 are how the scaler finds its place; a scale that falls and falls means that something is infinite for another reason.
+# The infinite gradient did not change the weight, only the scale. At the beginning of a run in float16 a few skipped steps are normal, because the scaler looks for its scale. But if the scale falls again and again, something is infinite for another reason.
 #
-# And clipping? **Predict.** The gradient is 2, the clip is 1, the scale is 65,536. What does the weight do, if one clips before the scaler has divided?
+# How does clipping fit in? **Predict.** The gradient is 2, the clip is 1, and the scale is 65,536. What happens to the weight if you clip before the scaler has divided?
 
 # %%
 for unscale_first in (True, False):
@@ -1214,13 +1214,13 @@ for unscale_first in (True, False):
     print(f"unscale first: {unscale_first!s:5}  norm seen {norm:9,.0f}   weight {p.item():.7f}")
 
 # %% [markdown]
-# It cuts 131,072 down to 1, and then the scaler divides that by 65,536. With SGD the model stands nearly still; with AdamW nobody notices, except that the clip has become something else. `unscale_` first: the scaler remembers, and doesn't divide again.
+# The clip cuts 131,072 down to 1, and then the scaler divides that by 65,536. With SGD the model hardly moves. With AdamW nobody notices, although the clip now means something else. So call `unscale_` first. The scaler remembers that, and doesn't divide again.
 #
-# Now everything in one step, in the only order that is right: parts that are weighed, each under autocast and scaled; then, once, unscale, clip, step, update. (One scale for all parts, since they are added up.)
+# Now everything in one step, in the only right order: weighted parts, each under autocast and scaled; then, once, unscale, clip, step, update. (All parts need the same scale, because their gradients are added up.)
 
 # %%
 def whole_step(model, parts, dtype):
-    """One step of SGD with accumulation, mixed precision and clipping: how the weights went."""
+    """One SGD step with accumulation, mixed precision and clipping: the change of the weights."""
     optimizer, scaler = torch.optim.SGD(model.parameters(), lr=0.1), torch.amp.GradScaler("cpu")
     before = torch.cat([p.detach().flatten() for p in model.parameters()])
     optimizer.zero_grad()
@@ -1237,7 +1237,7 @@ def whole_step(model, parts, dtype):
 
 
 # %% [markdown]
-# **Predict.** Against one batch of 256 in float32: how far off is the step in four parts? In four parts and 16 bits? And which is the fastest here?
+# **Predict.** Compare with one batch of 256 in float32. How far off is the step in four parts? How far off is it in four parts and 16 bits? And which is the fastest here?
 
 # %%
 import copy
@@ -1252,14 +1252,14 @@ for dtype in (torch.float32, torch.bfloat16, torch.float16):
         print(f"{dtype!s:15} in {len(parts)}: off by {off:.0e}   {spent * 1e3:4.0f} ms of CPU")
 
 # %% [markdown]
-# Correct in each form, to what its dtype allows; cutting into parts costs no digits and hardly any time; and what 16 bits cost, or save, is the machine's affair, as above. On a GPU the same cell, with `"cuda"` in it and matrices like the record's, is where it pays.
+# Each form is as correct as its dtype allows. Cutting into parts costs no digits and hardly any time. What 16 bits cost or save depends on the machine, as above. On a GPU they pay, if the matrices are as large as in the record. Use the same cell with `"cuda"` in place of `"cpu"`.
 
 # %% tags=["hide-input"]
 choice(
     "A colleague trains in bfloat16 under autocast, with a `GradScaler`. What does the scaler do there?",
     {
-        "It keeps small gradients from becoming 0": "bfloat16 has the exponent of float32: what float32 can hold, it can hold, with fewer digits.",
-        "Nothing that is needed": "It multiplies and divides by a power of two, which is exact, and skips a step whose gradient isn't finite. That last is worth having, but `error_if_nonfinite` or a look at the norm does it as well.",
+        "It keeps small gradients from becoming 0": "bfloat16 has the exponent of float32. So if a small gradient fits into float32, it also fits into bfloat16, with fewer digits.",
+        "Nothing that is needed": "It multiplies and divides by a power of two, which is exact, and skips a step whose gradient isn't finite. It is useful to skip such a step, but for that a check of the norm is enough.",
         "It makes the gradients float32": "They are float32 because the weights are.",
     },
     answer="Nothing that is needed",
@@ -1267,18 +1267,18 @@ choice(
 
 # %% tags=["hide-input"]
 number(
-    "In float32, weights, gradients and AdamW's two numbers are 16 bytes a weight. How many are they if one trains in bfloat16 under autocast?", 16,
+    "In float32, a weight, its gradient and AdamW's two numbers take 16 bytes. How many bytes do they take in a training in bfloat16 under autocast?", 16,
     unit="bytes",
-    why="Autocast casts what goes into a product, for as long as it is needed. Weights, gradients and the optimizer's memory don't change.",
-    wrong={8: "That is `model.bfloat16()`: everything in 16 bits, weights that updates no longer move.", 14: "Under autocast the gradient of a weight has the dtype of the weight, float32.", 18: "The cast copies live through forward and backward, and then they are gone."},
+    why="Autocast only makes temporary copies of the inputs of a product. Weights, gradients and the optimizer's memory don't change.",
+    wrong={8: "That is `model.bfloat16()`: everything is in 16 bits, and updates no longer change the weights.", 14: "Under autocast the gradient of a weight has the dtype of the weight, float32.", 18: "The 16-bit copies exist during forward and backward, and then they are freed."},
 )
 
 # %% [markdown]
 # ## The same curve
 #
-# Take three runs of one model: in float32, under autocast, and in ragged parts. All three start from the same first weights and go through the same batches. Their losses will agree in the first digits, and hardly one will be the same to the last digit; that is no mistake. With a mean of means the losses differ as well, and that is a mistake. **How far apart may two runs lie, if nothing is wrong?** Without a number for it, one can only hold two pictures side by side and find them alike.
+# Take three runs of one model: in float32, under autocast, and in parts of unequal size. All three start from the same weights and use the same batches. Their losses will agree in the first digits, but hardly one will be the same to the last digit. That is no mistake. With a mean of means the losses differ as well, and that is a mistake. **How far apart may two runs be if nothing is wrong?** Without a number for that, you can only look at two curves side by side and call them similar.
 #
-# Begin with a single number. bfloat16 has eight binary digits, so the next number above 1 is 1 + 2⁻⁷. A number between two neighbours is moved to the nearer one, by half of their gap at most. For numbers near 1, this half is the *unit roundoff*, u. A number t that is rounded becomes t · (1 + δ), where |δ| is at most u.
+# We begin with a single number. bfloat16 has eight binary digits, so the next number above 1 is 1 + 2⁻⁷. A number between two neighbours is rounded to the nearer one, so it changes by at most half of their gap. For numbers just above 1, half of the gap is the *unit roundoff*, u. If a number t is rounded, it becomes t · (1 + δ), where |δ| is at most u.
 
 # %%
 UNITS = {
@@ -1288,13 +1288,13 @@ for dtype, u in UNITS.items():
     print(f"{dtype!s:15} u = 2^{math.log2(u):.0f} = {u:.1e}")
 
 # %% [markdown]
-# What does that do to a loss? If t becomes t · (1 + δ), the loss moves by δ · t · ∂L/∂t, to first order, and autograd knows ∂L/∂t. Autocast rounds what a product reads, inputs and weights, and what it gives. There are two estimates of all these errors together. If all of them push the loss in the same direction, it is off by u times the sum of all |t · ∂L/∂t|. If each has its sign by chance, they add up like the steps of a random walk, and the loss is off by u times the root of the sum of squares.
+# What does that do to a loss? If t becomes t · (1 + δ), the loss moves by δ · t · ∂L/∂t, to first order, and autograd knows ∂L/∂t. Autocast rounds the inputs and weights of a product, and its result. There are two estimates of all these errors together. If all errors change the loss in the same direction, the loss is off by u times the sum of all |t · ∂L/∂t|. If each error has a random sign, they add up like the steps of a random walk. Then the loss is off by u times the root of the sum of squares.
 #
-# **Predict.** In our model, at 64 sentences, the linear layers read and give more than a million numbers. How many u is the first estimate, and how many the second? Which of the two is nearer to what is measured?
+# **Predict.** In our model, with 64 sentences, the inputs and outputs of the linear layers have more than a million numbers. How many u is the first estimate, and how many u is the second? Which of the two is nearer to the measured error?
 
 # %%
 def effects(model, x, y):
-    """t · ∂L/∂t of each number t that a linear layer reads or gives."""
+    """t · ∂L/∂t of each number t in the input, the output and the weight of a linear layer."""
     found = set()
 
     def note(layer, read, gave):
@@ -1323,15 +1323,15 @@ for dtype in (torch.bfloat16, torch.float16):
     print(f"{dtype!s:15} loss off by {off:.1e}, {off / UNITS[dtype]:.2f} u")
 
 # %% [markdown]
-# The measured error is near the walk or below it, and far from the sum: a pass moves the loss by less than u. (Attention's two products are not counted here; they change little.) This holds whether the loss itself is 6 or 0.1, because a loss is a mean of *logarithms*: a probability that is off by a share of u moves its logarithm by u.
+# The measured error is near the random walk or below it, and far below the sum. So rounding in one pass changes the loss by less than u. (Attention's two products are not counted here; they change little.) That is true whether the loss itself is 6 or 0.1, because a loss is a mean of *logarithms*. If a probability is off by a factor of 1 + u, its logarithm is off by u.
 #
-# From here on we build a band: how far the loss of each step may be off. It has three parts.
+# Now we derive a band: how far the loss of each step may be off. It is the sum of three parts.
 #
-# *What is rounded in this very step*: one u. *The sum of the loss itself*, which is added up in float32, over 600 words and some 500 places: about twenty additions follow one another in it, and twenty in the other run's, so the loss is off by 40 · 2⁻²⁴ of itself, and with some room by 2⁻¹⁸.
+# *The rounding in this step itself*: one u. *The sum of the loss itself*, which is added up in float32, over 600 words and some 500 places. About twenty additions follow one another in it, and twenty in the sum of the other run. So the loss is off by 40 · 2⁻²⁴ of itself. With some room, we take 2⁻¹⁸.
 #
-# *What earlier steps have left behind*, in the weights. A gradient has gone through seven products in a row forward and through seven back, and each rounds what it reads and what it gives: some forty roundings, of 0.4 u on average, which add up like a walk. √40 · 0.4 u is 2.6 u, so say that a gradient is off by 3 u of its length. (*Sixteen bits* has measured one to two.) With a momentum of 0.9 each gradient counts 1 + 0.9 + 0.81 + … = 10 times. So after some steps the weights of two runs are apart by at most 10 · 3 u times the sum, over those steps, of rate times norm. The losses are then apart by at most that distance times the norm of the gradient at this place; they would be so far apart if the difference pointed exactly along the gradient.
+# *The errors of earlier steps*, which are in the weights. For a gradient, seven products in a row run forward, and seven run backward. Each product rounds its inputs and its result. These are some forty roundings of 0.4 u on average, which add up like a random walk. √40 · 0.4 u is 2.6 u, so we say that a gradient is off by 3 u of its length. (*Sixteen bits* has measured one to two u.) With a momentum of 0.9 each gradient counts 1 + 0.9 + 0.81 + … = 10 times. Now multiply rate and norm in each step, and add up these products. After some steps the weights of two runs differ by at most 10 · 3 u times this sum. The losses then differ by at most that distance times the norm of the present gradient. They differ by that much only if the difference of the weights has exactly the direction of the gradient.
 #
-# The three together are a band, made of what any run should log: losses, norms and rates.
+# The three parts together are the band. It needs only numbers that any run should log: losses, norms and rates.
 
 # %%
 import inspect
@@ -1341,9 +1341,9 @@ from utils.drivers.training import band, steps_of_lines
 print(inspect.getsource(band))
 
 # %% [markdown]
-# The band leaves one thing out. At other weights the gradient is another one, so a difference of the weights makes a new difference of the gradients. *The five lines* has shown what becomes of a distance in a direction that curves by λ: each step multiplies it by 1 − lr · λ, and it shrinks as long as the rate is below the limit 2 / λ. Nobody can compute what that does in a whole network, so it is measured, beside the band.
+# The band leaves one thing out. If the weights of two runs differ, their gradients differ, too, and that changes the difference of the weights again. *The five lines* has shown what happens to a distance in a direction with the curvature λ: each step multiplies it by 1 − lr · λ. So it shrinks as long as the rate is below the limit 2 / λ. Nobody can compute this effect for a whole network, so we compare the band with measurements.
 #
-# The runs are those of the last section, step by step, with momentum. Two more runs have a mistake built in that many loops have: a mean of the parts' means, and a loss from logits in 16 bits, as they leave autocast.
+# The runs make the steps of the last section, many times and with momentum. Each of two more runs has a mistake that many loops have: a mean of the parts' means, or a loss from logits in 16 bits, as autocast returns them.
 
 # %%
 def step_of(model, optimizer, scaler, parts, dtype, mistake):
@@ -1367,7 +1367,7 @@ def step_of(model, optimizer, scaler, parts, dtype, mistake):
 
 # %%
 def run_of(dtype=torch.float32, cuts=(64,), mistake=None, lr=0.05, steps=40):
-    """Losses, norms and rates of a new MiniGPT, in steps of 64 sentences in parts of so many."""
+    """Losses, norms and rates of a new MiniGPT. `cuts`: how many sentences each part has."""
     torch.manual_seed(0)
     model, scaler = MiniGPT(SMALL), torch.amp.GradScaler("cpu", enabled=dtype is torch.float16)
     optimizer = torch.optim.SGD(model.parameters(), lr, momentum=0.9)
@@ -1384,7 +1384,7 @@ runs = {"float32": run_of(), "in parts": run_of(cuts=RAGGED)}
 runs |= {"bfloat16": run_of(torch.bfloat16), "float16": run_of(torch.float16)}
 
 # %% [markdown]
-# **Predict.** In how many digits do the losses agree? And in a picture of the distances from float32, how many powers of ten lie between the three other runs?
+# **Predict.** In how many digits do the losses agree? The picture shows the distances from float32. How many powers of ten are between the three other runs?
 
 # %%
 losses = {name: log["losses"] for name, log in runs.items()}
@@ -1403,11 +1403,11 @@ bands = {
 loss_curves(losses, bands=bands, step=20)
 
 # %% [markdown]
-# Drawn as losses, the four runs would be one curve. Here you see their distances from the first, on a scale of powers of ten. The dashed lines are the edges of the bands; a gap in a curve is a loss that is the same to the last bit. All runs stay inside, those in 16 bits by far: the band allows that every error of forty steps points along the gradient, and really they point anywhere.
+# If the losses themselves were plotted, the four curves would look like one. Here you see their distances from the first run, on a scale of powers of ten. The dashed lines are the edges of the bands. Where a curve has a gap, the loss is the same to the last bit. All runs stay inside, and the runs in 16 bits stay far inside. The band allows that all errors of forty steps have the direction of the gradient, but in fact their directions are random.
 #
-# The band of the parts is narrower by the quotient of the units, 2¹⁶. So to prove an accumulation right, compare in *float32*. Under bfloat16 a mistake would have to be ten thousand times as large to be seen.
+# The band for the parts is narrower by the quotient of the two u, 2¹⁶. So if you want to prove that an accumulation is right, compare in *float32*. Under bfloat16 you see only a mistake that is ten thousand times as large.
 #
-# **Predict.** Can you see the two mistakes in the losses? And at which step do they leave their bands?
+# **Predict.** Can you see the two mistakes in the losses? And at which step do the two runs leave their bands?
 
 # %%
 wrong = {
@@ -1424,9 +1424,9 @@ for name, (log, band_of) in wrong.items():
         )
 
 # %% [markdown]
-# The losses fall as they should, and one run with a mistake even ends *lower* than the right one. Yet both are outside of their bands at the very first step, where all weights are still the same: the mean of means by more than a hundred times, since it is another number, and the loss in 16 bits by thirty times. (Later the second comes back inside. So look at the first steps, where a band is narrow.)
+# The losses fall as they should, and one run with a mistake even ends *lower* than the right run. Yet both are outside their bands at the very first step, when all weights are still the same. The mean of means is off by more than a hundred times the width, because it is a different number. The loss in 16 bits is off by thirty times the width. (Later the second run comes back inside. So look at the first steps, where a band is narrow.)
 #
-# Why is the loss in 16 bits so far off? Rounding it would explain a sixty-fourth: between 4 and 8, bfloat16 has steps of a thirty-second. But it is off by more, and how much more depends on how the lines lie:
+# Why is the loss in 16 bits so far off? Between 4 and 8, neighbours in bfloat16 are a thirty-second apart, so rounding the loss would explain an error of a sixty-fourth. But the error is larger, and how much larger depends on the order of the lines in memory:
 
 # %%
 new = MiniGPT(SMALL)
@@ -1441,9 +1441,9 @@ for given in (logits, logits.float()):
 print("2048 + 6.4 in bfloat16:", (torch.tensor(2048.0, dtype=torch.bfloat16) + 6.4).item())
 
 # %% [markdown]
-# The sum stands still at 2048: neighbours are 16 apart there, so adding a loss of 6.4 changes nothing. `cross_entropy` knows that danger and adds in blocks of sixteen. But on a CPU it closes a block only at a place that counts, and here each sixteenth place begins a line, and is −100. Divided by some 500 places, 2048 is a loss of 4, at once, and an untrained model looks as if it had learnt a lot.
+# The sum stops growing at 2048. Neighbours are 16 apart there, so adding a loss of 6.4 changes nothing. To avoid that, `cross_entropy` adds in blocks of sixteen. But on a CPU it ends a block only at a place that counts. Here each sixteenth place is the beginning of a line, where the target is −100. Divided by some 500 places, 2048 is a loss of 4. So an untrained model looks as if it had learned a lot.
 #
-# And how far does the band itself hold? **Predict.** Take a rate ten times as large, float32, whole batches and the same batches in parts, and no mistake. The larger rate makes the band about ten times as wide. Do the runs stay inside?
+# And what are the limits of the band itself? **Predict.** Take a rate that is ten times as large, in float32, with whole batches and with the same batches in parts, and without a mistake. The larger rate makes the band about ten times as wide. Does the run in parts stay inside?
 
 # %%
 fast = {
@@ -1454,9 +1454,9 @@ edge = {"in parts": band(fast["whole"], UNITS[torch.float32], max_norm=1.0, mome
 loss_curves({name: log["losses"] for name, log in fast.items()}, bands=edge, step=30)
 
 # %% [markdown]
-# They do for half of the run. Then the distance grows tenfold every few steps, a straight line on this scale, until it is as large as the losses' own noise. The reason is the factor |1 − lr · λ|, which is now above 1: at this rate the run is at its limit, and there each difference, even one of 10⁻⁷, leads to another way. Nothing is wrong with either run. So a proof by curves has its conditions: the same first weights and batches, a rate well below the limit, and a few dozen steps. For longer runs, compare where they arrive, with several runs of each kind.
+# It does for half of the run. Then the distance grows tenfold every few steps, which is a straight line on this scale, until it is as large as the noise of the losses. The reason is the factor |1 − lr · λ|, which is now above 1. At this rate the run is at its limit, and there every difference, even one of 10⁻⁷, grows. Nothing is wrong with either run. So a proof by curves has conditions: the same first weights and batches, a rate well below the limit, and only a few dozen steps. For longer runs, compare the results at the end, with several runs of each kind.
 #
-# So parts and 16 bits are both right. What do they save? [The quarters](07_training.ipynb#cell-id=a-big-batch-in-pieces) above kept a quarter. **Predict.** Of what a full MiniGPT keeps for the backward, what share is left under bfloat16?
+# So parts and 16 bits are both right. How much memory do they save? With [the four parts](07_training.ipynb#cell-id=a-big-batch-in-pieces) above, a quarter remained. **Predict.** A full MiniGPT keeps tensors for the backward. What share of their bytes remains under bfloat16?
 
 # %%
 full = MiniGPT()
@@ -1469,33 +1469,33 @@ for dtype in (torch.float32, torch.bfloat16):
     print(f"under {dtype}: {sum(sizes.values()):.1f} MiB, of it {parts}")
 
 # %% [markdown]
-# Seven tenths, and not half. What products read is halved. The rest stays in float32: the residual stream, which LayerNorm reads, and above all the loss's own table, a logarithm for each of 600 words at each place. Token numbers are int64 in either. (On the GPU above, attention's softmax was kept in both forms, and so even less was saved.) Weights, gradients and the optimizer's memory don't change at all. Parts, on the other hand, divide all that is kept by their number, cost no digits, and change nothing else. So where memory is short, accumulate; 16 bits are for speed.
+# Seven tenths, not half. Tensors that products read are halved. The rest stays in float32: the residual stream, which LayerNorm reads, and above all the table of the loss, with a logarithm for each of 600 words at each place. Token numbers are int64 in both cases. (On the GPU above, attention's softmax was kept in both dtypes, so even less was saved.) Weights, gradients and the optimizer's memory don't change at all. Accumulation divides all kept tensors by the number of parts, costs no digits, and changes nothing else. So if memory is short, accumulate. Use 16 bits for speed.
 
 # %% tags=["hide-input"]
 number(
-    "A float8, e4m3, has three binary digits behind the point and one before it. What is its unit roundoff?", 0.0625,
-    why="The next number above 1 is 1 + 2⁻³, and half of the gap is 2⁻⁴. Each number may be off by six per cent: products in it need scales of their own.",
-    wrong={0.125: "That is the gap. To the nearer neighbour it is half of it at most."},
+    "A number in float8 e4m3 has one binary digit before the point and three after it. What is its unit roundoff?", 0.0625,
+    why="The next number above 1 is 1 + 2⁻³, and half of the gap is 2⁻⁴. Each number may be off by six per cent, so products in float8 need scales for their inputs.",
+    wrong={0.125: "That is the gap. The nearer neighbour is at most half of the gap away."},
     tolerance=0.0001,
 )
 
 # %% tags=["hide-input"]
 choice(
-    "Under bfloat16, the first loss of your loop in parts lies 0.002 from that of whole batches. Is the accumulation right?",
+    "Under bfloat16, the first loss of your loop in parts differs by 0.002 from the first loss with whole batches. Is the accumulation right?",
     {
-        "Yes, 0.002 is in the band": "It is in the band of bfloat16, 0.004. So would be a mean of means whose parts are nearly equal.",
-        "No, a mean must not depend on how it is cut": "It does in any dtype, by the order of the sums; and 16-bit products of other shapes may round otherwise.",
-        "That can't be told here; in float32 it can": "There the band is some 0.00003 wide, and a mistake in the weights of parts has nowhere to hide.",
+        "Yes, 0.002 is in the band": "0.002 is in the band of bfloat16, which is 0.004 wide. But a mean of means would be inside, too, if the parts are nearly equal.",
+        "No, a mean must not depend on how it is cut": "In every dtype it depends on that a little, because of the order of the sums. And 16-bit products of other shapes may round differently.",
+        "You can't know from this; in float32 you can": "In float32 the band is some 0.00002 wide, so a mistake in the weights of the parts is outside.",
     },
-    answer="That can't be told here; in float32 it can",
+    answer="You can't know from this; in float32 you can",
 )
 
 # %% [markdown]
 # ## Overfit one batch first
 #
-# All these parts can be wrong, and the loss will mostly fall all the same. So before any long run there are two tests that take seconds.
+# Any of these parts can be wrong, and the loss will mostly fall all the same. So make two tests before any long run. They take seconds.
 #
-# The first needs no training. **Predict.** A new model knows nothing and has 600 words to choose from. What is its loss?
+# The first test needs no training. **Predict.** A new model knows nothing and has 600 words to choose from. What is its loss?
 
 # %%
 torch.manual_seed(0)
@@ -1503,17 +1503,17 @@ model = MiniGPT(SMALL)
 print(f"loss {loss_of(model, inputs[:64], targets[:64]).item():.3f}   ln 600 = {math.log(600):.3f}")
 
 # %% [markdown]
-# A loss that begins elsewhere says that the last layer, the targets or the reduction are not what you think.
+# If the loss begins with another number, something is wrong with the last layer, the targets or the reduction.
 #
-# The second: take *one* batch of 16 lines and learn it by heart. A model with 50,000 numbers can do that to perfection, and if yours can't, something is broken, and a larger model or more data would only hide it. Here are a right loop and three with a planted bug.
+# For the second test, take *one* batch of 16 lines and let the model learn it by heart. A model with 50,000 numbers can do that perfectly. If yours can't, something is broken, and a larger model or more data would only hide it. Here are a right loop and three loops with a bug.
 #
-# **Predict.** Which of the bugs does the test see?
+# **Predict.** Which of the bugs does the test find?
 
 # %%
 def targets_with(bug, x, y):
     if bug == "targets shuffled":  # each line gets another line's targets
         return y[torch.randperm(len(y))]
-    if bug == "targets not shifted":  # the word that is read is the word that is asked
+    if bug == "targets not shifted":  # the target is the word that the model reads
         return x.where(y != -100, -100)
     return y
 
@@ -1540,17 +1540,17 @@ BUGS = (None, "targets shuffled", "targets not shifted", "head only")
 loss_curves({bug or "right": overfit(bug) for bug in BUGS}, step=60)
 
 # %% [markdown]
-# The head alone lags far behind: a frozen or forgotten part shows. So does a learning rate that is too small, a graph that is cut, a gradient that never comes.
+# If only the head learns, the loss stays far behind. So the test shows a frozen or forgotten part. It also shows a learning rate that is too small, a graph that is cut, or a gradient that never arrives.
 #
-# The other two pass, and copying even beats the right one! Sixteen lines with the wrong targets are as easy to learn by heart as with the right ones, and copying a word is easier than foreseeing it. The test says that *something* is learnt, and not what. Hence the third test, before it and cheaper still: print one item of the loader, in words, as we did with `read` and `asked`. And be suspicious of a loss that falls too fast.
+# The other two bugs pass the test, and copying is even better than the right loop! Sixteen lines with wrong targets are as easy to learn by heart as with right targets, and it is easier to copy a word than to predict it. The test says that the model learns *something*, but not what. So there is a third test, which is even cheaper, and you should run it first: print one item of the loader in words, as we did with `read` and `asked`. And be suspicious if a loss falls too fast.
 
 # %% tags=["hide-input"]
 choice(
-    "One batch is learnt by heart down to 0.01. In the real run the loss falls to 0.02 in an epoch, and it can't write a sentence. What would explain both?",
+    "The model learns one batch by heart, to a loss of 0.01. In the real run the loss falls to 0.02 in an epoch, but the model can't write a sentence. What would explain both?",
     {
         "The learning rate is too large": "Then the loss would not come down that far.",
-        "The causal mask is missing": "A word can then look at the next one, which is its own target: nearly perfect in training, at no cost, and useless where the next word isn't there yet. A loss below what the language's own randomness allows is always a leak.",
-        "The model is too small": "It would show as a loss that stays high.",
+        "The causal mask is missing": "Then a place can look at the next word, which is its own target. In training the model is nearly perfect without learning anything. When it writes, the next word doesn't exist yet, and the model is useless. A loss below the randomness of the language is always a leak.",
+        "The model is too small": "Then the loss would stay high.",
     },
     answer="The causal mask is missing",
 )
@@ -1558,10 +1558,10 @@ choice(
 # %% [markdown]
 # ## Stop and go on
 #
-# Back to the question. A run is whatever the next step depends on: the weights; the optimizer's memory; the step; the dice. We put them into a file one after the other, and see how far each file goes. The generator's state is a tensor of bytes, and can be saved like any other.
+# Back to the question. A run is everything on which the next step depends: the weights, the optimizer's memory, the step, and the random generators (`dice` in the code below). We restore one more of them each time, and see how long the resumed run stays the same. A generator's state is a tensor of bytes, and it can be saved like any other tensor.
 
 # %%
-PARTS = {  # name: how it is taken from a run, and how it is put back
+PARTS = {  # name: how to get it from a run, and how to put it back
     "model": (lambda run: run.model.state_dict(), lambda run, it: run.model.load_state_dict(it)),
     "optimizer": (lambda run: run.optimizer.state_dict(),
                   lambda run, it: run.optimizer.load_state_dict(it)),
@@ -1575,7 +1575,7 @@ torch.save({name: take(run) for name, (take, _) in PARTS.items()}, FOLDER / "who
 
 
 def resume(*names):
-    """Make everything anew, and put back these parts of the file."""
+    """Make a new run, and restore these parts from the file."""
     run, saved = new_run(), torch.load(FOLDER / "whole.pt")
     for name in names:
         PARTS[name][1](run, saved[name])
@@ -1583,7 +1583,7 @@ def resume(*names):
 
 
 # %% [markdown]
-# **Predict.** With model, step and optimizer: does the loss jump? Is the run the same as the one that never stopped?
+# **Predict.** We restore model, step and optimizer. Does the loss jump? Is the run the same as the run that never stopped?
 
 # %%
 after = {step: loss for step, loss in enumerate(whole, 1) if step > 80}
@@ -1600,13 +1600,13 @@ for name, parts in saved_parts.items():
 loss_curves({name: runs[name] for name in ("never stopped", "optimizer, too")}, step=100)
 
 # %% [markdown]
-# With the optimizer there is no jump, and this is where most people stop. But from step 81 on it is another run: it sees the batches of its youth once more, and forgets other channels. (nanoGPT does just that, as you will read below, and for its purpose it is good enough.) With the dice it is the same in every bit, as the last line above says.
+# With the optimizer there is no jump, and this is where most people stop. But from step 81 on it is another run: it gets its very first batches once more, and dropout drops other channels. (nanoGPT does just that, as you will read below, and for its purpose it is good enough.) With the generator's state restored, too, the run is the same in every bit, as the last printed line says.
 #
-# Is it worth the trouble? A resumed run that is *the same to the last bit* can be tested with `==`. One that is "nearly the same" can't be told from one that lost something. (Bit for bit, that is, on the same machine with the same number of threads: another may add in another order.)
+# Is it worth the trouble? A resumed run that is *the same to the last bit* can be tested with `==`. If a run is only "nearly the same", you can't know whether it lost something. (Bit for bit means on the same machine with the same number of threads: another machine may add in another order.)
 #
-# What else draws, or remembers? A scheduler, a `GradScaler`, Python's and NumPy's dice if you use them, on a GPU `torch.cuda.get_rng_state_all()`; the running means of BatchNorm are buffers and in the model. And four traps.
+# What else has a state? A scheduler, a `GradScaler`, Python's and NumPy's random generators if you use them, and on a GPU `torch.cuda.get_rng_state_all()`. The running means of BatchNorm are buffers, so they are in the model. And there are four traps.
 #
-# **One: a `state_dict` is no copy.** **Predict.** A colleague keeps the best model so far in a variable. What is in it at the end?
+# **One: a `state_dict` is not a copy.** **Predict.** A colleague keeps the best model so far in a variable. What does this variable contain at the end?
 
 # %%
 best = run.model.state_dict()
@@ -1615,9 +1615,9 @@ train(run, 5)
 print(f"when kept {noted:.4f}, five steps later {best['lm_head.bias'].sum().item():.4f}")
 
 # %% [markdown]
-# The last model, under the name of the best. The dict is new, the tensors are the model's own, as with our list of weights. `torch.save` writes the bytes at once and is safe; in memory, `copy.deepcopy`. It holds for the optimizer's `state_dict` too, m and v included.
+# It contains the last model, under the name `best`. The dict is new, but the tensors are the model's own, as in our list of weights. `torch.save` is safe, because it writes the bytes at once. In memory, use `copy.deepcopy`. The same is true of the optimizer's `state_dict`, m and v included.
 #
-# **Two: the file decides.** **Predict.** A run used lr 0.02. You resume, and make the optimizer with lr 0.001, since the loss no longer falls. Which is used?
+# **Two: the file decides.** **Predict.** A run used lr 0.02. You resume it, and make the optimizer with lr 0.001, because the loss no longer falls. Which rate is used?
 
 # %%
 p = nn.Parameter(torch.zeros(2))
@@ -1626,9 +1626,9 @@ new.load_state_dict(old.state_dict())
 print("lr:", new.param_groups[0]["lr"])
 
 # %% [markdown]
-# The groups come back with the state: lr, betas, decay. And m and v are found by *number*, not by name: a parameter's place in the list. If modules were registered in another order in the meantime, and the shapes happen to fit, each gets the memory of another, without an error.
+# The state also restores the groups: lr, betas, decay. And m and v are found by *number*, not by name: by a parameter's place in the list. Suppose that the modules are now registered in another order, and the shapes happen to fit. Then parameters get the memory of other parameters, without an error.
 #
-# **Three: what `torch.load` reads.** Since 2.6 it opens files with `weights_only=True`: tensors, numbers, strings, lists, dicts. A pickle can run any code when it is opened, so this is a lock on a door. **Predict.** Which of these can be read back?
+# **Three: what `torch.load` reads.** Since torch 2.6 it opens files with `weights_only=True`, which allows tensors, and plain values such as numbers, strings, lists and dicts. A pickle can run any code when it is opened, and this setting prevents that. **Predict.** Which of these values can be read back?
 
 # %%
 def reads_back(thing):
@@ -1641,11 +1641,11 @@ for thing in (torch.get_rng_state(), 0.5, SMALL, np.float64(0.5), Path("runs")):
     attempt(reads_back, thing)
 
 # %% [markdown]
-# A configuration goes in as a dict (`dataclasses.asdict`), a NumPy number as `float(...)`. The failure comes when the file is *opened*, weeks after it was written: so a test of a checkpoint reads it.
+# Save a configuration as a dict (`dataclasses.asdict`), and a NumPy number as `float(...)`. The error comes only when the file is *opened*, perhaps weeks after it was written. So a test of a checkpoint must read it.
 #
-# **Four: a process can die while it writes.** Then the old file is gone, and the new one is half there. Write beside it, then put it in its place with `os.replace`, which happens as a whole or not at all.
+# **Four: a process can die while it writes.** Then the old file is gone, and only half of the new one is there. So write to a second file beside the first. Then replace the first file with it by `os.replace`, which happens completely or not at all.
 #
-# One thing is left: the middle of an epoch. **Predict.** A loader goes through 12 items in shuffled batches of 3. It is stopped after two batches of its second epoch; the generator's state is saved there, and put back. What does the loader give next?
+# One more thing remains: a stop in the middle of an epoch. **Predict.** A loader goes through 12 items in shuffled batches of 3. It is stopped after two batches of its second epoch. The generator's state is saved at that moment, and later restored. What does the loader give next?
 
 # %%
 def loader_of(seed=0):
@@ -1668,9 +1668,9 @@ dice.set_state(stopped)
 print("state of the stop gives", [batch.tolist() for batch in loader])
 
 # %% [markdown]
-# Neither the rest of epoch 2 nor epoch 3, but an epoch that the first run never had. The whole permutation is drawn when an epoch begins, and between two batches nothing is; so the state tells nothing of how far one has come, and the rest of the epoch is lost. (And at its end the sampler draws once more, for a rest that is empty. So the state of the stop isn't that of the next beginning, either.) No loss curve shows any of this.
+# It gives an epoch that the first run never had: not the rest of epoch 2, and not epoch 3. The whole permutation is made when an epoch begins, and between two batches the generator is not used. So the generator's state doesn't say how far the epoch has come, and the rest of the epoch is lost. (At the end of an epoch the sampler uses the generator once more, for an empty remainder. So the state at the stop isn't the state at the beginning of epoch 3, either.) No loss curve shows any of this.
 #
-# What must be saved is the state from the *beginning* of the epoch, and how many batches have been used. Then the same permutation is drawn again, and so many batches are thrown away.
+# So save the state from the *beginning* of the epoch, and the number of batches that were used. After the restart, the same permutation is made again. Then skip that number of batches.
 
 # %%
 loader, dice = loader_of(seed=1)
@@ -1682,26 +1682,26 @@ print("goes on with:", [batch.tolist() for batch in epoch], " as it was:", rest)
 print("epoch 3:     ", [batch.tolist() for batch in loader])
 
 # %% [markdown]
-# But take care of the order: drawing the permutation again, and whatever the thrown-away batches draw, must not disturb the *other* dice. Put torch's global state back last, when the loader stands where it stood.
+# But pay attention to the order. The skipped batches may also use *other* random generators, such as torch's global one. So restore torch's global state last, when the loader has reached its old position.
 
 # %% tags=["hide-input"]
 number(
-    "50,000 items in batches of 64, the rest kept. A run is stopped after 2,000 steps. How many batches of the current epoch must be passed over when it goes on?", 436,
+    "A loader has 50,000 items in batches of 64, without `drop_last`. A run is stopped after 2,000 steps. How many batches of the current epoch must be skipped when it goes on?", 436,
     unit="batches",
     why="An epoch has 782 batches. 2,000 = 2 · 782 + 436.",
-    wrong={438: "781 batches would be an epoch with `drop_last`.", 2000: "Two epochs are over; only the place in the third matters."},
+    wrong={438: "With `drop_last` an epoch would have 781 batches.", 2000: "Two epochs are over. Only the position in the third epoch matters."},
 )
 
 # %% tags=["hide-input"]
 true_false(
-    "If the model has no dropout and the loader a generator of its own, the global random state need not be saved.", True,
-    "Then nothing draws from it. But it is 5,056 bytes, and the day somebody adds a dropout or an augmentation nobody will think of the checkpoint.",
+    "If the model has no dropout and the loader has its own generator, the global random state need not be saved.", True,
+    "Then nothing uses the global generator. But its state has only 5,056 bytes. And if somebody adds dropout or an augmentation one day, nobody will think of the checkpoint.",
 )
 
 # %% [markdown]
 # ## MiniGPT from nothing
 #
-# Now for real: the full MiniGPT, 179,544 parameters, 6,000 lines of the corpus. What should it reach? Numbers need something beside them. On 1,000 sentences that are in no training line there are two older models, which count how often a word follows the last two (a trigram) or the last four (a 5-gram), and were fitted to the *whole* corpus, eight times as much. There is a floor too: whoever knows the grammar still can't know which object comes.
+# Now we train the full MiniGPT, with 179,544 parameters, on 6,000 lines of the corpus. What loss should it reach? A number means little unless you can compare it with another number. So there are 1,000 sentences that are in no training line, and two older models to compare with. They count how often a word follows the last two words (a trigram) or the last four words (a 5-gram). They were fitted to the *whole* corpus, which is eight times as large. There is a floor, too: even perfect knowledge of the grammar can't say which object comes.
 
 # %%
 from utils.minigpt import baselines, evaluation_lines, generate
@@ -1713,12 +1713,12 @@ for split, found in baselines().items():
         )
 
 # %% [markdown]
-# *Perplexity* is e to the loss: the number of words between which it is as if one were choosing. *Held out* are verbs in tenses and persons that no training line shows together with the verb's name: there, to count is not enough.
+# *Perplexity* is e to the power of the loss: the model is as unsure as if it chose between that many words. *Held out* means: verbs in tenses and persons that no training line shows together with the verb's name. For these, counting is not enough.
 #
-# **Predict.** How long does MiniGPT need to be better than either, on one core? Seconds, minutes, hours?
+# **Predict.** How long does MiniGPT need on one core to beat both models? Seconds, minutes or hours?
 
 # %%
-from utils.minigpt.dataset import batches  # endless, shuffled; lines of like length together
+from utils.minigpt.dataset import batches  # endless, shuffled; lines of similar length together
 
 unseen = {
     split: [tensor[:, :17] for tensor in evaluation_lines(held_out="held out" in split)]
@@ -1742,7 +1742,7 @@ stream = batches(*training_lines(), 64, torch.Generator().manual_seed(0))
 
 
 def one_step(step):
-    """The five lines, with warm-up and clipping: the loss, the batch, the seconds of CPU."""
+    """The five lines, with warm-up and clipping: the loss, the batch, and the seconds of CPU."""
     began = time.process_time()
     optimizer.param_groups[0]["lr"] = 3e-3 * min(1, step / 20)
     x, y = next(stream)
@@ -1785,9 +1785,9 @@ loss_curves(
 )
 
 # %% [markdown]
-# Below both in seconds, with an eighth of their data. On combinations held out it isn't even close: a 5-gram has never seen the words together and must guess, while the network has found out that a stem and a tense can be put together.
+# It is below both in seconds, with an eighth of their data. On held-out combinations it is far better. A 5-gram has never seen the words together and must guess, but the network has found out that a stem and a tense can be combined.
 #
-# The training loss has spikes that the other curves don't have. **Predict.** Too high a learning rate? A bad batch? What would you look at first?
+# The training loss has spikes that the other curves don't have. **Predict.** Is the learning rate too high? Are some batches bad? What would you look at first?
 
 # %%
 late = history[100:]
@@ -1795,9 +1795,9 @@ for loss, x, _ in (max(late, key=lambda row: row[0]), min(late, key=lambda row: 
     print(f"loss {loss:.2f}, {x.shape[1]} tokens wide:", *tokenizer.words(x[0][x[0] != 0])[:16])
 
 # %% [markdown]
-# The data. Some lines are lists of a verb's forms in random order, to be learnt for their spelling; which form comes next nobody can know. Such lines are long, lines of like length share a batch, and so there are batches of nothing but lists. No learning rate is to blame, and no clip would help. *Look at the batch before you touch a hyperparameter.*
+# It is the data. Some lines are lists of a verb's forms in random order, which teach their spelling, and nobody can know which form comes next. Such lines are long, and lines of similar length are in one batch, so some batches have only lists. The learning rate is not the reason, and a clip would not help. *Look at the batch before you change a hyperparameter.*
 #
-# And what does it say?
+# And what does the model write?
 
 # %%
 for step, sentence in says.items():
@@ -1805,18 +1805,18 @@ for step, sentence in says.items():
 print("shipped, step 6000:        ", generate("yo", verb="hablar", tense="past"))
 
 # %% [markdown]
-# (On another machine sums are rounded otherwise, and after 300 steps so are the sentences.) Not one of these is right. At step 200 it has the verb and not the tense; at 300 the tense, but another verb, and *yo* with the form for *nosotros*. And yet the loss is at 0.84, where the floor is at 0.54, and both baselines are beaten. Most words of a sentence are easy; what you care about is in one of them, and the mean over all words hardly shows it. The other 5,700 steps are for that, and a validation that counts right verbs would be worth more than any loss.
+# (Another machine rounds sums differently, and after 300 steps its sentences differ too.) Not one of these sentences is right. At step 200 the verb is right but the tense is wrong. At step 300 the tense is right, but the verb is another one, and *yo* has the form for *nosotros*. And yet the loss is 0.84, the floor is 0.54, and both baselines are beaten. Most words of a sentence are easy. You care about one of them, and the mean over all words hardly shows it. The other 5,700 steps are for this word. A validation that counts right verbs would be worth more than any loss.
 #
-# Here the learning rate stayed where it was after the warm-up. A cosine is for the end of a run, when there is more noise than progress; to bring a run of 300 steps down so early costs more than it gains (try it).
+# Here the learning rate stayed where it was after the warm-up. A cosine is for the end of a run, when there is more noise than progress. In a run of only 300 steps, a falling rate costs more than it gains (try it).
 #
-# One more thing that goes around the loop: `torch.compile`. What it makes is [phase 06](06_compile.ipynb#cell-id=three-machines-in-a-row)'s; here is how a loop meets it. The compiler specialises on what it sees, and our batches have many lengths. **Predict.** How many times does it compile for these eight batches?
+# One more tool can speed up the loop: `torch.compile`. [Phase 06](06_compile.ipynb#cell-id=three-machines-in-a-row) is about the code that it makes. Here you see how a loop uses it. The compiler specializes its code on the shapes that it gets, and our batches have many lengths. **Predict.** How many times does it compile for these eight batches?
 
 # %%
 compiled_for = []
 
 
 def spy(graph, examples):
-    """A backend that only takes note of being called."""
+    """A backend that only counts its calls."""
     compiled_for.append(len(compiled_for))
     return graph.forward
 
@@ -1831,9 +1831,9 @@ loss_of(fast, x[:7], y[:7]).backward()
 print(f"(7, {x.shape[1]})", f"and a short batch: {len(compiled_for)} compilations in all")
 
 # %% [markdown]
-# Once for the first length, once more when a second one comes, now with the length as a symbol; after that no more. A short batch at the end of the epoch is a new batch size and costs another one: with `drop_last` it never comes. A real backend takes seconds to a minute for each, so what is trained for seconds isn't worth compiling.
+# It compiles once for the first length, and once more when a second length comes, now with the length as a symbol. After that it doesn't compile again. A short batch at the end of the epoch has a new batch size, which costs another compilation. With `drop_last` there is no such batch. A real backend takes seconds to a minute for each compilation, so for a training of a few seconds it isn't worth it.
 #
-# And it has a trap for checkpoints. **Predict.** What are the names in the `state_dict` of a compiled model?
+# And there is a trap for checkpoints. **Predict.** What are the names in the `state_dict` of a compiled model?
 
 # %%
 print(next(iter(fast.state_dict())))
@@ -1842,14 +1842,14 @@ gpt.compile(backend=spy)  # in place: the same module, the same names
 print(next(iter(gpt.state_dict())))
 
 # %% [markdown]
-# `torch.compile(model)` wraps, and each name gets a prefix, which the next program doesn't know. Save the model that is inside, or compile in place.
+# `torch.compile(model)` wraps the model, and each name gets a prefix, which an uncompiled model doesn't have. So save the original model, or compile it in place.
 
 # %% [markdown]
 # ## Time on a napkin
 #
-# How long will a training take? Two numbers are enough. A weight of a linear layer takes part, for each token, in one multiplication and one addition: 2 FLOPs. Backward makes two such products, one for the gradient of the input and one for that of the weight ([phase 02](02_autograd.ipynb#cell-id=a-layer-only-has-to-know-one-product)). So 6 FLOPs a weight and token: **6 · N · tokens**, where N counts the weights that are multiplied. Embeddings are looked up and cost none.
+# How long will a training take? Two numbers are enough. For each token, each weight of a linear layer takes part in one multiplication and one addition: 2 FLOPs. The backward computes two such products, one for the gradient of the input and one for the gradient of the weight ([phase 02](02_autograd.ipynb#cell-id=a-layer-only-has-to-know-one-product)). So each weight costs 6 FLOPs for each token: **6 · N · tokens**, where N is the number of weights that are multiplied. Embeddings are only looked up, so they cost no FLOPs.
 #
-# **Predict.** By how much is that wrong for MiniGPT, counted by [phase 04](04_dispatcher.ipynb#cell-id=counting-to-the-last-operator)'s FLOP counter?
+# **Predict.** By how much is that wrong for MiniGPT? We count with [phase 04](04_dispatcher.ipynb#cell-id=counting-to-the-last-operator)'s FLOP counter.
 
 # %%
 from torch.utils.flop_counter import FlopCounterMode
@@ -1874,9 +1874,9 @@ napkin, counted = 6 * multiplied * x.numel(), counter.get_total_flops()
 print(f"napkin {napkin:,}   counted {counted:,}, {counted / napkin:.3f} times as much")
 
 # %% [markdown]
-# What is missing is attention's own two products, which have no weights; they grow with the length, and at 16 words they are next to nothing.
+# The formula leaves out attention's own two products, which have no weights. They grow with the length, and at 16 words they cost almost nothing.
 #
-# Now divide by the FLOPs that this machine can do in a second. Take the largest product of matrices for its peak. The quotient of what was achieved and the peak has a name, **MFU**, *model FLOPs utilization*.
+# Now divide by the FLOPs that this machine can do in a second. As its peak, take the rate of a large product of matrices. The achieved rate divided by the peak is called **MFU**, *model FLOPs utilization*.
 
 # %%
 a = torch.randn(1024, 1024)
@@ -1893,9 +1893,9 @@ print(f"peak {peak / 1e9:.0f} GFLOP/s, so an MFU of {achieved / peak:.0%}")
 print(f"the shipped model's 6,000 steps at this pace: {seconds * 20 / 60:.0f} minutes")
 
 # %% [markdown]
-# So many matrices so small: a good part of the time goes to everything that isn't a product, softmax, norms, the optimizer, Python. Large models on large GPUs reach 40 to 50 %.
+# There are many matrices, and they are small. A large part of the time is not for products but for softmax, norms, the optimizer and Python. (And this peak was *measured*. Usually people divide by the peak of a data sheet, which no product reaches. By that measure, large models on large GPUs reach 40 to 50 %.)
 #
-# Now the record of *Sixteen bits*. **Predict.** What is the MFU of this MiniGPT on an H100? And of the large one: in float32 its step took 140 ms. Divide its FLOPs by what products alone achieve; take what is left over as fixed, and reckon the three other rows.
+# Now look again at the record of *Sixteen bits*. **Predict.** What is the MFU of this MiniGPT on an H100? And what is the MFU of the large GPT? In float32 its step took 140 ms. Divide its FLOPs by the rate of products alone, treat the rest of the time as fixed, and compute the three other rows.
 
 # %%
 steps = gpu.result("steps")
@@ -1915,9 +1915,9 @@ for name, way in trained["ways"].items():
           f"measured {1e3 * came:5.1f} ms, an MFU of {product / came:.0%}")
 
 # %% [markdown]
-# MiniGPT is far worse off there, since two hundred launches wait for each other; [phase 09](09_profiling.ipynb#cell-id=fewer-larger-later) shows where the time goes. And the large model's milliseconds are right to about a tenth, from two figures and a napkin. (It leaves out attention's two products, takes the rate of very large matrices for all, and pretends that autocast changes nothing else.) So sixteen times faster products make a step three times as fast, and the MFU *falls*, since the peak has risen and the rest has not. Who wants it back must attack the rest: fuse it ([phase 06](06_compile.ipynb#cell-id=fusion-and-the-code)), keep no table, take wider layers.
+# MiniGPT does far worse there, because two hundred launches wait for each other; [phase 09](09_profiling.ipynb#cell-id=fewer-larger-later) shows where the time goes. But for the large model, two figures and a simple formula give the milliseconds to about a tenth. (The formula leaves out attention's two products, uses the rate of very large matrices for all products, and assumes that autocast changes nothing else.) So if products are sixteen times as fast, the step is only three times as fast. And the MFU *falls*, because the peak has risen but the rest of the time has not shrunk. To raise the MFU again, shorten the rest: fuse it ([phase 06](06_compile.ipynb#cell-id=fusion-and-the-code)), keep no table, use wider layers.
 #
-# The same napkin for GPT-2: 124 million parameters, 300 billion tokens, which is about what nanoGPT's script is set to. One H100 does 989 TFLOP/s in bfloat16, by its data sheet; say at 40 %.
+# Now use the same formula for GPT-2, with 124 million parameters and 300 billion tokens. nanoGPT's script has about these settings. By its data sheet, one H100 does 989 TFLOP/s in bfloat16. (The sheet prints twice as much, 1,979, "with sparsity".) Let us say that we reach 40 % of it.
 
 # %%
 flops = 6 * 124e6 * 300e9
@@ -1927,75 +1927,75 @@ print(f"on this core, at the pace of MiniGPT: {flops / achieved / 86400 / 365:,.
 
 # %% tags=["hide-input"]
 number(
-    "7 billion parameters, 10¹² tokens, 1,000 GPUs that each achieve 4·10¹⁴ FLOP/s. How many hours?", 29.2,
+    "A model with 7 billion parameters is trained on 10¹² tokens, with 1,000 GPUs that each achieve 4·10¹⁴ FLOP/s. How many hours does it take?", 29.2,
     unit="hours", tolerance=0.5,
-    why="6 · 7·10⁹ · 10¹² = 4.2·10²² FLOPs, at 4·10¹⁷ a second: 105,000 s.",
-    wrong={9.7: "That is the forward pass alone, 2 · N · tokens.", 105000: "Those are seconds."},
+    why="6 · 7·10⁹ · 10¹² are 4.2·10²² FLOPs. At 4·10¹⁷ FLOPs a second, that takes 105,000 s.",
+    wrong={9.7: "That is the forward pass alone, 2 · N · tokens.", 105000: "That is the number of seconds."},
 )
 
 # %% [markdown]
 # ## Reading nanoGPT's train.py
 #
-# You now know every part of Andrej Karpathy's nanoGPT, the best-known small training script there is. (Its page has called it old and deprecated since November 2025, in favour of [nanochat](https://github.com/karpathy/nanochat), which has the same parts in more files. To be read from top to bottom, it is still the one.) Open [`train.py`](https://github.com/karpathy/nanoGPT/blob/93a43d9a5c22450bbf06e78da2cb6eeef084b717/train.py) in its repository ([github.com/karpathy/nanoGPT](https://github.com/karpathy/nanoGPT); the lines are those of the version of December 2024) and read it beside this list. It has no class and hardly a function; it is a program from top to bottom.
+# You now know every part of Andrej Karpathy's nanoGPT, the best-known small training script there is. (Since November 2025 its page calls it old and deprecated, and recommends [nanochat](https://github.com/karpathy/nanochat), which has the same parts in more files. But nanoGPT is still the best script to read from top to bottom.) Open [`train.py`](https://github.com/karpathy/nanoGPT/blob/93a43d9a5c22450bbf06e78da2cb6eeef084b717/train.py) in its repository ([github.com/karpathy/nanoGPT](https://github.com/karpathy/nanoGPT); the line numbers are from the version of December 2024) and read it beside this list. It has no class and hardly a function: it runs from top to bottom.
 #
 # | lines | what happens | what you know of it |
 # |---|---|---|
-# | 32–78 | Every setting is a global variable. Another file is then executed among them and overwrites what the command line asks for; all of it is kept in a dict, `config`. | 40 parts of 12 sequences of 1,024 tokens are one step: half a million tokens. |
-# | 82–101 | Whether it is one of several processes is told by an environment variable. If so, the number of parts is divided by the number of processes, and each has a seed of its own. | So the batch is the same size on one GPU or on eight, and no two draw the same data. |
-# | 106–112 | A seed; TF32 is allowed; `ctx` is autocast, or on a CPU nothing. | *Sixteen bits*: on a CPU the script does without. |
-# | 116–131 | `get_batch`: random places in one long file of tokens, the targets one place further. | No Dataset, no DataLoader and no epochs: drawn with replacement. There is no middle of an epoch to resume in. |
-# | 149–193 | The model: new, from a checkpoint, or with GPT-2's weights. From a checkpoint the sizes are taken too, and a prefix is cut off the names. | You have seen where the prefix comes from. |
-# | 196–202 | A scaler that is switched on for float16 alone; an optimizer, and its state if there is one. | Line 196 calls `torch.cuda.amp.GradScaler`, the name that warns today. Switched off, each of its methods passes on what it gets, and the loop below is the same for every dtype. |
-# | 205–212 | Compile, then wrap for several processes. | Phases 06 and 10. |
-# | 215–228 | `estimate_loss`: eval mode, no gradients, the mean of 200 batches of each split, back to train mode. | Batches of equal size: the mean of means is right. |
-# | 231–242 | `get_lr`: up in a line, down along a cosine, then flat at a tenth. | Its first step isn't 0. It was, until somebody noticed. |
-# | 257–288 | The loop: set the rate; every 2,000 steps evaluate, and write a checkpoint. | *Before* the step, so the file says: step k has yet to be made. |
-# | 292–305 | The parts: forward under `ctx`, the loss divided by their number, the next batch fetched meanwhile, backward through the scaler. Gradients are exchanged on the last part only. | Divided by the number of parts: right here, where each place of each sequence has a target. |
-# | 307–314 | Unscale, clip, step, update, zero. | The zero at the end instead of the beginning. The same order. |
-# | 317–333 | Time, loss, a running mean of the MFU that leaves out the first five steps; stop after the last. | To read the loss makes the program wait for the GPU, so there is an interval for it; it is set to 1. |
+# | 32–78 | Every setting is a global variable. Then another file, `configurator.py`, is executed. It overwrites the settings that the command line names. A dict, `config`, keeps all settings. | A step has 40 parts of 12 sequences of 1,024 tokens: half a million tokens. |
+# | 82–101 | An environment variable says whether the script is one of several processes. If so, the number of parts is divided by the number of processes, and each process has its own seed. | So the batch has the same size on one GPU and on eight, and no two processes use the same data. |
+# | 106–112 | A seed is set, and TF32 is allowed. `ctx` is autocast; on a CPU it does nothing. | *Sixteen bits*: on a CPU the script doesn't use them. |
+# | 116–131 | `get_batch` takes random places in one long file of tokens. The targets are one place further. | There is no Dataset, no DataLoader and no epoch, because the places are random. So a run can't stop in the middle of an epoch. |
+# | 149–193 | The model is new, or comes from a checkpoint, or gets GPT-2's weights. A checkpoint also gives the sizes, and a prefix is removed from its names. | You have seen where the prefix comes from. |
+# | 196–202 | A scaler is made, which is enabled only for float16. An optimizer is made, and its state is loaded if there is one. | Line 196 calls `torch.cuda.amp.GradScaler`, the name that warns today. If the scaler is not enabled, its methods change nothing. So the loop below is the same for every dtype. |
+# | 205–212 | The model is compiled, and then wrapped for several processes. | See phases 06 and 10. |
+# | 215–228 | `estimate_loss` sets eval mode, computes the mean loss of 200 batches of each split without gradients, and sets train mode again. | All batches have the same size, so the mean of means is right. |
+# | 231–242 | `get_lr` rises in a line, falls along a cosine, and then stays at a tenth. | The rate of its first step isn't 0. It was 0 until somebody noticed. |
+# | 257–288 | The loop sets the rate. Every 2,000 steps it evaluates and writes a checkpoint. | This comes *before* the step. So the file's step k is the next step to make. |
+# | 292–305 | Each part runs forward under `ctx`, and its loss is divided by the number of parts. Meanwhile the next batch is fetched. Then the part runs backward through the scaler. Gradients are exchanged only in the last part's backward. | Here it is right to divide by the number of parts, because each place of each sequence has a target. |
+# | 307–314 | Unscale, clip, step, update, and clear the gradients. | Gradients are cleared at the end, not at the beginning. The order is the same. |
+# | 317–333 | The script prints time, loss, and a running mean of the MFU without the first five steps. It stops after the last step. | Reading the loss makes the program wait for the GPU. So there is an interval for it, which is set to 1. |
 #
-# **Predict.** The checkpoint has six entries: model, optimizer, the model's sizes, the step, the best validation loss, and `config`. What is missing for a resume that is exact to the last bit? And what does a resumed run do in its first steps?
+# **Predict.** The checkpoint has six entries: model, optimizer, the model's sizes, the step, the best validation loss, and `config`. What else is needed to resume exactly? And what does a resumed run do in its first steps?
 
 # %% tags=["hide-input"]
 choice(
-    "nanoGPT is stopped at step 10,000 and resumed. Which batches does it draw?",
+    "nanoGPT is stopped at step 10,000 and resumed. Which batches does it get?",
     {
-        "those that would have come next": "For that the generator's state would have to be in the file.",
-        "those of its very first steps, once more": "The seed is set at the top, in every start. It is the `new_run` of this lesson. With 300 billion tokens drawn with replacement, a few seen twice hurt nobody; on a small corpus, with a run that is resumed every hour, it would train on the same hour for ever.",
-        "others, at random": "They would be, if nobody set a seed. The line that makes a run reproducible is the one that repeats it.",
+        "those that would have come next": "For that, the file would have to contain the generator's state.",
+        "those of its very first steps, once more": "Every start sets the same seed at the top, as `new_run` does in this lesson. With 300 billion random tokens, it does no harm to use a few of them twice. But on a small corpus, a run that is resumed every hour would always train on the batches of the first hour.",
+        "others, at random": "That would be right if nobody set a seed. The same line that makes a run reproducible makes a resumed run repeat its batches.",
     },
     answer="those of its very first steps, once more",
 )
 
 # %% [markdown]
-# The dice are missing, and the scaler's state, for float16. It is a choice and not a mistake: short, readable, and good enough for what it is for. Now you can say what the choice costs.
+# The states of the random generators are missing, and for float16 the scaler's state. That is a choice, not a mistake: the script stays short and readable, and is good enough for its purpose. Now you can say what this choice costs.
 
 # %% [markdown]
 # ## What you can now do
 #
 # [The lab](../release/07_training/07_training.ipynb) of this phase asks you to do it:
 #
-# - write a `Dataset` of tokenized text that gives (input_ids, target_ids), and the collate that pads it;
-# - write the `DataLoader` around it: batches, dice, collating, and nothing read before its time;
-# - find what is wrong with a loop that raises nothing;
+# - write a `Dataset` of tokenized text that gives (input_ids, target_ids), and the collate function that pads its items;
+# - write the `DataLoader` around it: it makes batches, shuffles, collates, and reads nothing before it is needed;
+# - find the mistakes in a loop that raises no error;
 # - write SGD and AdamW so that they agree with `torch.optim`, step for step;
-# - schedule and clip; skip a step that isn't finite;
-# - accumulate parts of any size to the gradient of the whole;
+# - schedule the rate, clip gradients, and skip a step that isn't finite;
+# - accumulate parts of any size, and get the gradient of the whole batch;
 # - write a `GradScaler`;
-# - stop anywhere and go on, equal in every bit;
-# - write the whole loop, and prove by its curves that 16 bits and parts change nothing but rounding;
-# - train a MiniGPT from nothing below the trigram and the 5-gram, and read the curves of runs that went wrong.
+# - stop anywhere and go on, the same in every bit;
+# - write the whole loop, and prove by its curves that 16 bits and parts change only the rounding;
+# - train a MiniGPT from nothing until it beats the trigram and the 5-gram, and read the logs of runs that went wrong.
 #
-# And you can answer the question. A run is its weights, its optimizer's memory, its step, its dice and its place in the data (and a scaler, if it has one). What the next step depends on is in the file, or the run that goes on is another.
+# And you can answer the question. A run is its weights, its optimizer's memory, its step, its random generators and its place in the data (and a scaler, if it has one). If the file lacks anything on which the next step depends, the resumed run is another run.
 
 # %% [markdown]
 # ## What this phase leaves out
 #
-# - **The Hugging Face `Trainer`**, which does all of this behind one call, and what it then hides. [Phase 08](08_transformer.ipynb#cell-id=the-trainer-once).
-# - **Where the time goes** in a step, measured properly, and how to get it back. [Phase 09](09_profiling.ipynb#cell-id=total-and-self).
-# - **More than one GPU**: how gradients are exchanged, and optimizers that are cut into shards. [Phase 10](10_distributed.ipynb#cell-id=who-holds-what).
-# - **float8 training**, and optimizers that keep less (Adafactor, 8-bit Adam) or other things (Shampoo, Muon): the same loop, another line five.
-# - **Which hyperparameters**: this phase makes sure that what you compare are two learning rates, and not a bug and a learning rate.
+# - **The Hugging Face `Trainer`**, which does all of this behind one call. [Phase 08](08_transformer.ipynb#cell-id=the-trainer-once) shows what that call hides.
+# - **Where the time goes** in a step, and how to save it. [Phase 09](09_profiling.ipynb#cell-id=total-and-self) measures this properly.
+# - **More than one GPU**: [phase 10](10_distributed.ipynb#cell-id=who-holds-what) shows how gradients are exchanged, and how an optimizer is divided among GPUs.
+# - **float8 training**, and optimizers that keep less (Adafactor, 8-bit Adam) or something else (Shampoo, Muon). The loop is the same; only its fifth line changes.
+# - **Which hyperparameters**: this phase only makes sure that you compare two learning rates, and not a bug with a learning rate.
 
 # %% [markdown]
 # ## Sources

@@ -9,22 +9,22 @@
 #
 # Ten exercises and one question, 44 points, a little over three hours without the *further*
 # exercises 5, 9 and 10, which take an hour and a half more. A class may leave those out, or count
-# them as a bonus; where yours says nothing, all points count. The lab follows
-# [lesson 08](../../notebooks/08_transformer.ipynb). You write who may look where, attention in less
-# than 50 lines, a cache of keys and values, the choice of the next word, and a batch of unequal
-# prompts. You work out what it all costs, carry weights over from Hugging Face's form, let the
-# library do it all for anybody's folder, change the architecture and prove that nothing broke, and
-# teach a trained MiniGPT a tense that it has never seen in a sentence.
+# them as a bonus. Otherwise all points count. The lab follows [lesson 08](../../notebooks/08_transformer.ipynb). You write masks, attention in at most 50 lines, a cache
+# of keys and values, the choice of the next word, and a batch of unequal prompts. You work out what
+# all this costs, convert weights from Hugging Face's form, and let the library do the work with
+# anybody's folder. You change the architecture and prove that nothing broke. And you teach a
+# trained MiniGPT a tense that it has never seen in a sentence.
 #
-# Shapes are named as in MiniGPT: B sequences of T tokens, D channels, H heads of D/H channels, V words.
-# Most of your functions are called with plain values. Where that is not enough, a *driver* of
-# `utils/drivers/transformer.py` does the running: it gives your module weights, or your code a model.
-# Each graded cell begins with `check(...)`, which gives the verdict that grading would: with sizes and
-# numbers that you have not seen, new ones each time. No function changes what it is given.
+# Shapes are named as in MiniGPT: B sequences of T tokens, D channels, H heads of D/H channels, V
+# words. Most of your functions are called with plain values. If that is not enough, a *driver* of
+# `utils/drivers/transformer.py` runs your code: it gives weights to your module, or a model to your
+# function. Each graded cell begins with `check(...)`, which gives the same verdict as grading. It
+# uses sizes and numbers that you have not seen, new ones each time. No function may change its
+# arguments.
 #
-# Parts of an exercise earn their points separately, and no exercise needs the answer to another. No
-# network is asked for anything. Stuck? Each exercise holds two hints, folded away. Run the next cell,
-# then start.
+# Parts of an exercise earn their points separately, and no exercise needs the answer to another.
+# You need no network. Stuck? Each exercise has two hints, folded away. Run the next cell, then
+# start.
 
 # %% given="setup"
 import math
@@ -51,6 +51,7 @@ from utils.minigpt import (
 from utils.minigpt.hf import GPT2LMHeadModel, MiniGPTForCausalLM, hf_model, save_folder
 from utils.minigpt.model import CausalSelfAttention
 from utils.notebook.expect import expect_close, expect_equal
+from utils.views import my_minigpt
 
 # %% [markdown]
 # ## 1 · Who may look where?
@@ -59,28 +60,28 @@ from utils.notebook.expect import expect_close, expect_equal
 # a window.*
 # From the lesson: [Who may look where](../../notebooks/08_transformer.ipynb#cell-id=who-may-look-where).
 #
-# Write `visible(queries, keys, causal, padding, window)`. It returns a bool tensor (B, queries, keys)
-# that is True where a query may look at a key. There are `keys` positions, and the queries are the
-# *last* `queries` of them: with 2 queries and 5 keys, the first query stands at position 3.
+# Write `visible(queries, keys, causal, padding, window)`. It returns a bool tensor (B, queries,
+# keys) that is True where a query may look at a key. There are `keys` positions, and the queries
+# are the *last* `queries` of them: with 2 queries and 5 keys, the first query is at position 3.
 #
-# - With `causal`, no query sees a position after its own.
-# - `padding` is `None`, or (B, keys) bool, True where there is a real token. Nobody sees a key that is
-#   not real. What a query that is not real may see is decided by the other rules, like for any other.
-#   Without `padding`, B is 1.
-# - `window` is `None`, or a number from 1 on: a query does not see a position that lies `window` or
-#   more before its own. Of positions after its own, a window says nothing.
+# - With `causal`, no query may see a position after its own.
+# - `padding` is `None`, or (B, keys) bool, True where there is a real token. No query may see a key
+#   that is not real. If a query is itself padding, the other rules decide what it may see, as for
+#   any other query. Without `padding`, B is 1.
+# - `window` is `None`, or a number from 1 on: a query may not see a position that is `window` or
+#   more positions before its own. A window does not limit positions after the query's own.
 #
 # A query may look where no rule forbids it.
 #
-# <details><summary>Where does a query stand?</summary>
+# <details><summary>What is the position of a query?</summary>
 #
-# Write the positions of the queries as a column and those of the keys as a row. Both are `arange`s,
-# and only one of them begins at 0. Each rule is then one comparison of the two.
+# Write the queries' positions as a column and the keys' positions as a row. Both are `arange`s, and
+# only one of them begins at 0. Each rule is then one comparison of the column with the row.
 # </details>
-# <details><summary>How do the rules come together?</summary>
+# <details><summary>How do I combine the rules?</summary>
 #
-# With `&`. Padding says something about keys, the last dimension, and it differs from row to row of
-# the batch: give it a dimension of size 1 for the queries.
+# Combine them with `&`. Padding is about keys, the last dimension, and it is different for each row
+# of the batch. So give it a dimension of size 1 for the queries.
 # </details>
 
 # %% solution="visible"
@@ -131,35 +132,36 @@ verify("visible", visible)
 # nothing, and for gradients.*
 # From the lesson: [Attention in fifty lines](../../notebooks/08_transformer.ipynb#cell-id=attention-in-fifty-lines).
 #
-# Write `MultiHead(d_model, n_heads)`, a module with four `nn.Linear(d_model, d_model)` named `query`,
-# `key`, `value` and `output`, and nothing else in its state dict. Its `forward(x, allowed)` takes x,
-# (B, T, D), and `allowed`, a bool tensor (B, T, T) or (1, T, T), True where a query may look; where
-# `allowed` is `None`, which it is when nobody hands it over, everybody sees everything. x and the
-# weights are float32 or, both, float64. Returned is (B, T, D), of the same dtype:
+# Write `MultiHead(d_model, n_heads)`, a module with four `nn.Linear(d_model, d_model)` named
+# `query`, `key`, `value` and `output`, and nothing else in its state dict. Its `forward(x,
+# allowed)` takes x, (B, T, D), and `allowed`, a bool tensor (B, T, T) or (1, T, T), True where a
+# query may look. If `allowed` is `None`, which is its default, every query sees everything. x and
+# the weights are both float32 or both float64. It returns (B, T, D), of the same dtype:
 #
-# - Queries, keys and values are three linear maps of x. Head h has the channels from h·D/H on, D/H of
-#   them.
-# - Within a head, a query's scores are its dot products with the keys, divided by √(D/H). Softmax over
-#   the keys that it may look at gives its weights, and it gets the sum of the values, so weighted.
-# - The heads' results stand side by side again, and `output` maps them.
-# - A query that may look at nothing gets zeros for a sum, as it does from PyTorch's
-#   `scaled_dot_product_attention`: before `output`, that is. Nothing becomes NaN by it, no gradient
-#   either.
+# - Queries, keys and values are three linear maps of x. Head h has D/H neighbouring channels, from
+#   channel h·D/H on.
+# - Within a head, a query's scores are its dot products with the keys, divided by √(D/H). The
+#   softmax over the keys that it may look at gives its weights, and the query's result is the sum
+#   of the values with these weights.
+# - The heads' results are put side by side again, and `output` maps them.
+# - For a query that may look at nothing, the sum (before `output`) must be zeros, as in PyTorch's
+#   `scaled_dot_product_attention`. Nothing may become NaN, no gradient either.
 #
-# Work by hand: linear layers and tensor operations such as `@` and `softmax`, but no attention from a
-# library. At most 50 lines, with all helpers of your own. A statement is one line, however you break
-# it; blank lines, comments, docstrings and imports are free.
+# Work by hand: use linear layers and tensor operations such as `@` and `softmax`, but no attention
+# from a library. Use at most 50 lines, including your own helpers. A statement counts as one line,
+# even if you break it; blank lines, comments, docstrings and imports don't count.
 #
 # <details><summary>Heads without a loop</summary>
 #
-# The channels of a head lie side by side. So (B, T, D) becomes (B, T, H, D/H) by a view, and with two
-# dimensions exchanged a matrix product does all heads of all sentences at once. On the way back,
-# exchange first.
+# The channels of a head are side by side. So a view turns (B, T, D) into (B, T, H, D/H). Then
+# exchange two dimensions, and one matrix product does all heads of all sentences at once. On the
+# way back, exchange the dimensions first.
 # </details>
 # <details><summary>The row that sees nothing</summary>
 #
-# Softmax of nothing but minus infinity is 0/0. A number that is merely very small keeps softmax alive:
-# it gives something finite, which you can then replace, and what is replaced passes no gradient on.
+# If all scores are minus infinity, their softmax is 0/0. With a very low but finite number, the
+# softmax gives something finite, which you can then replace. A replaced value passes no gradient
+# on.
 # </details>
 
 # %% solution="MultiHead"
@@ -233,31 +235,33 @@ verify("MultiHead", MultiHead)
 # %% [markdown]
 # ## 3 · One token at a time
 #
-# *Medium, 25 minutes, 4 points: one each for a first call, for one token, for several at once, and for
-# what is remembered.*
+# *Medium, 25 minutes, 4 points: one each for a first call, for one token, for several at once, and
+# for the cache that is returned.*
 # From the lesson: [One token at a time](../../notebooks/08_transformer.ipynb#cell-id=one-token-at-a-time).
 #
-# Whoever writes a sentence word by word need not compute old keys and values again. Write
-# `attend_cached(x, weights, n_heads, cache)`, causal attention with several heads for the *new*
-# positions alone. `x` is (B, T, D), the T new positions; `weights` is a dict of `"query.weight"`,
-# `"query.bias"` and so on, for `query`, `key`, `value` and `output`, as a MiniGPT's attention has them
-# in its state dict. `cache` is `None`, or a pair of the keys and the values of the S positions
-# before, (B, H, S, D/H) each. All of them are float32, or all float64, and so is what you return.
+# To write a sentence word by word, you need not compute old keys and values again. Write
+# `attend_cached(x, weights, n_heads, cache)`, causal attention with several heads for only the *new*
+# positions. `x` is (B, T, D), the T new positions. `weights` is a dict with `"query.weight"`,
+# `"query.bias"` and so on, for `query`, `key`, `value` and `output`, as in the state dict of a
+# MiniGPT's attention. `cache` is `None`, or a pair of the keys and the values of the S earlier
+# positions, (B, H, S, D/H) each. All tensors are float32, or all are float64, and what you return has
+# the same dtype.
 #
-# Return `(output, (keys, values))`: (B, T, D), and the keys and values of all S + T positions, the old
-# ones first, for the next call. Each new position sees all the old ones, itself, and those of the new
-# ones that come before it. The cache that you are given counts as it is, wherever it comes from, and
-# stays as it was: somebody may go on from it twice.
+# Return `(output, (keys, values))`: the output, (B, T, D), and the keys and values of all S + T
+# positions, the old positions first, for the next call. Each new position must see all old
+# positions, itself, and the new positions before it. You must use the given cache as it is,
+# wherever it comes from, and leave it as it was, because the caller may continue from it twice.
 #
-# How you compute attention is up to you here: PyTorch's own functions are welcome.
+# How you compute attention is up to you here: you may use PyTorch's own functions.
 #
-# <details><summary>Of what length is what?</summary>
+# <details><summary>How long is each tensor?</summary>
 #
-# T queries, S + T keys. Scores are (B, H, T, S + T). With T = 1 nothing has to be hidden.
+# There are T queries and S + T keys, so the scores are (B, H, T, S + T). With T = 1 nothing has to
+# be hidden.
 # </details>
 # <details><summary>Several tokens after a cache</summary>
 #
-# Draw the mask for S = 3 and T = 2 on paper. Then look up what `is_causal=True` does where there are
+# Draw the mask for S = 3 and T = 2 on paper. Then look up what `is_causal=True` does when there are
 # fewer queries than keys.
 # </details>
 
@@ -324,31 +328,34 @@ verify("attend_cached", attend_cached)
 # From the lesson: [Picking a word](../../notebooks/08_transformer.ipynb#cell-id=picking-a-word).
 #
 # Write `pick(logits, u, temperature, top_k, top_p)`. It picks one word for each row: `logits` is
-# (N, V) float32, and what is returned (N,) int64. Nothing is drawn at random in it: the dice have been
-# thrown, and `u`, (N,) float32, holds a number from 0 up to, but not including, 1 for each row.
+# (N, V) float32, and the result is (N,) int64. It generates no random numbers. They are passed in
+# as `u`, (N,) float32, one number for each row, from 0 up to, but not including, 1.
 #
-# At temperature 0, a row's word is the one with the largest logit, the first of them if there are
-# several; `u`, `top_k` and `top_p` are then of no account. Otherwise, in this order:
+# At temperature 0, a row's word is the one with the largest logit, or the first of them if there
+# are several; then `u`, `top_k` and `top_p` are ignored. Otherwise, do these steps in this order:
 #
-# 1. Probabilities are the softmax of the logits divided by the temperature. Words are ranked by them,
-#    falling; of equal ones, the one with the smaller id ranks higher.
-# 2. `top_k` is `None` or a number from 1 on: only the first `top_k` of the ranking stay, all of them
-#    if there are fewer.
-# 3. `top_p` is `None` or a number above 0, at most 1: of what has stayed, with probabilities that sum
-#    to 1 again, only the shortest beginning of the ranking stays that sums to `top_p` or more.
-# 4. What stays sums to 1 again. Go through the words in the order of their ids and add up their
-#    probabilities: picked is the first word at which the sum is larger than the row's `u`. A `u` so
-#    near to a sum that rounding would decide is not asked.
+# 1. Probabilities are the softmax of the logits divided by the temperature. Words are ranked by
+#    probability, the likeliest first; of equally likely words, the one with the smaller id ranks
+#    higher.
+# 2. `top_k` is `None` or a number from 1 on: only the first `top_k` words of the ranking stay, or
+#    all words if there are fewer.
+# 3. `top_p` is `None` or a number above 0, at most 1. The probabilities of the remaining words are
+#    scaled to sum to 1 again. Then only the first words of the ranking stay: as few words as
+#    possible with a sum of `top_p` or more.
+# 4. The remaining probabilities are scaled to sum to 1 again. Go through the words in the order of
+#    their ids, add up their probabilities, and pick the first word at which the sum is larger than
+#    the row's `u`. The check avoids a `u` that is so near to a sum that rounding would decide.
 #
 # <details><summary>From the ranking back to the ids</summary>
 #
-# `sort` returns values and indices. Set to zero what must go, in the ranking, and `scatter` carries
-# values back to where they came from. Or: compare each word's rank with what stays.
+# `sort` returns values and indices. In the ranking, set the words that must go to zero. Then
+# `scatter` carries the values back to their ids. Or compare each word's rank with the ranks that
+# stay.
 # </details>
 # <details><summary>The beginning that stays</summary>
 #
-# A word stays if the sum of those that rank *before* it is still too small. The first one has nothing
-# before it and always stays.
+# A word stays if the sum of the words that rank *before* it is still too small. The first word has
+# no words before it, so it always stays.
 # </details>
 
 # %% solution="pick"
@@ -404,38 +411,45 @@ verify("pick", pick)
 # %% [markdown]
 # ## 5 · Prompts of unequal length
 #
-# *Further, hard, 35 minutes, 5 points: one for a single prompt, two for unequal ones, one for where
-# they end, and one for no more work than is needed, which your own process counts.*
+# *Further, hard, 35 minutes, 5 points: one for a single prompt, two for unequal prompts, one for
+# the right end, and one for no needless calls, which your own process counts.*
 # From the lesson: [Sentences of unequal length](../../notebooks/08_transformer.ipynb#cell-id=sentences-of-unequal-length).
 #
-# Write `generate(model, prompts, limit, pad, eos)`. `prompts` is a list of lists of token ids, none of
-# them empty. Return a list with the new ids of each prompt, a list of ints: the likeliest word, again
-# and again, up to and with the first `eos`, and at most `limit` of them. Each prompt gets what it
-# would get alone. All of them go through the model together, and the model remembers:
+# Write `generate(model, prompts, limit, pad, eos)`. `prompts` is a list of lists of token ids, none
+# of them empty. Return a list with one entry for each prompt, a list of its new ids as ints. The code
+# takes the likeliest word again and again, up to and including the first `eos`, and at most `limit`
+# words. Each prompt must get what it would get alone. All prompts must go through the model together,
+# and the model has a cache:
 #
 # `model(tokens, positions, padding, cache)` returns `(logits, cache)`.
 #
-# - `tokens` is (B, T) int64, the T *new* columns. Each column comes after all those of earlier calls.
-# - `positions`, (B, T) int64, says where each token stands in its own text: the first of a prompt at 0.
-#   Where there is no real token, any number from 0 on will do that is no larger than the largest of a
-#   real one in the same call. That holds for a row behind its `eos`, too.
-# - `padding`, (B, S) bool, is True where a real token is, for all S columns so far, the new ones too.
-#   `pad` may also be a word of the prompts like any other, so it is `padding` that tells the two apart.
-# - `cache` is `None` in the first call, and later what the call before returned.
-# - `logits` is (B, T, V): what comes after each of the T tokens. Behind padding it means nothing.
+# - `tokens` is (B, T) int64, the T *new* columns. Each column comes after all columns of earlier
+#   calls.
+# - `positions`, (B, T) int64, is the position of each token in its own text: the first token of a
+#   prompt is at 0. If a column has no real token in a row, any number from 0 on is allowed there,
+#   up to the largest position of a real token in the same call. That is also true for a row after
+#   its `eos`.
+# - `padding`, (B, S) bool, is True where there is a real token, for all S columns so far, including
+#   the new ones. `pad` may also be an ordinary word of the prompts, so only `padding` shows which
+#   tokens are real.
+# - `cache` is `None` in the first call, and later the cache that the last call returned.
+# - `logits` is (B, T, V): the logits for the token after each of the T tokens. At padding they mean
+#   nothing.
 #
-# The first call gets the whole prompts; each later one gets one column. After a row's `eos`, what you
-# hand over for it is up to you, within these bounds. No call is made whose answer is not needed.
+# The first call must get the whole prompts; each later call must get one column. After a row's
+# `eos`, you may pass anything for that row, within these bounds. Make no call if you don't need its
+# answer.
 #
 # <details><summary>On which side?</summary>
 #
-# A new column is put behind all rows at once. If the *ends* of the prompts stand in line, the last
-# column is what each row goes on from. (On the other side, each row's last real token stands elsewhere.)
+# A new column is appended to all rows at once. If the *ends* of the prompts are aligned, each row
+# continues from the last column. (If the beginnings are aligned, each row's last real token is in a
+# different column.)
 # </details>
 # <details><summary>Positions</summary>
 #
-# Count the real tokens of a row from the left, `cumsum`, and take one off. A later column is one
-# further than the column before, in each row.
+# Count the real tokens of a row from the left with `cumsum`, and subtract one. In each row, the
+# position goes up by one with each later column.
 # </details>
 
 # %% solution="generate"
@@ -481,7 +495,7 @@ expect_equal("one column a call", together["columns"], [4, 1, 1, 1, 1])
 
 # %%
 def ours(tokens, positions, padding, cache):
-    """MiniGPT has no cache: it reads everything again, and is only right without padding."""
+    """MiniGPT has no cache: it reads everything again, so it is right only without padding."""
     seen = tokens if cache is None else torch.cat([cache, tokens], 1)
     with torch.no_grad():
         return load_minigpt()(seen)[:, -tokens.shape[1] :], seen
@@ -510,35 +524,36 @@ verify("generate", generate)
 # %% [markdown]
 # ## 6 · What it costs
 #
-# *Easy, 20 minutes, 3 points: one for floating-point operations without a cache, one with one, and one
-# for its bytes.*
+# *Easy, 20 minutes, 3 points: one for floating-point operations without a cache, one for operations
+# with a cache, and one for the cache's bytes.*
 # From the lesson: [What it costs](../../notebooks/08_transformer.ipynb#cell-id=what-it-costs).
 #
-# A MiniGPT of a `config` reads a prompt and writes `new` words after it, one or more. Write two
-# functions:
+# A MiniGPT with the given `config` reads a prompt and writes `new` words after it, one or more.
+# Write two functions:
 #
-# - `flops(config, prompt, new, cached)`: how many floating-point operations that takes, for one
-#   sentence with a prompt of `prompt` tokens. What counts are matrix products, two operations for each
-#   multiplication and its addition: the four maps of attention, scores, weighted sums, the MLP's two
-#   maps, the LM head. Nothing else counts, no bias either. Scores and weighted sums are computed for
-#   all pairs of a query and a key, hidden ones too; every token that goes through the model goes
-#   through the head.
-# - `cache_bytes(config, tokens, itemsize)`: the bytes of keys and values of that many tokens, in all
-#   layers, with `itemsize` bytes a number.
+# - `flops(config, prompt, new, cached)` returns how many floating-point operations that takes, for
+#   one sentence with a prompt of `prompt` tokens. Count matrix products, with two operations for each
+#   multiplication and its addition: the four maps of attention, the scores, the weighted sums, the
+#   MLP's two maps, and the LM head. Count nothing else, and no bias. Scores and weighted sums are
+#   computed for all pairs of a query and a key, even hidden pairs. Every token that goes through the
+#   model also goes through the head.
+# - `cache_bytes(config, tokens, itemsize)` returns the bytes of the keys and values of that many
+#   tokens, in all layers, with `itemsize` bytes for each number.
 #
-# The first new word comes from a pass of the whole prompt. Each further one takes a pass of its own:
-# without a cache, of all tokens so far; with a cache, of the last one alone, whose queries still meet
-# the keys of all tokens so far. The last new word itself goes through nothing.
+# The first new word comes from a pass over the whole prompt. Each further word takes one more pass.
+# Without a cache, this pass is over all tokens so far; with a cache, it is over only the last
+# token. The query of that token is still compared with the keys of all tokens so far. The last new
+# word itself does not go through the model.
 #
 # <details><summary>One pass</summary>
 #
-# Write it as a function of two numbers: tokens that go through, and keys that there are. The head,
-# the MLP and the four maps see only the first number.
+# Write a pass as a function of two numbers: how many tokens go through it, and how many keys there
+# are. The head, the MLP and the four maps depend only on the first number.
 # </details>
 # <details><summary>How many passes?</summary>
 #
-# As many as new words. List the two numbers of each pass for prompt = 3 and new = 3, with a cache and
-# without.
+# There are as many passes as new words. List the two numbers of each pass for prompt = 3 and new =
+# 3, with a cache and without one.
 # </details>
 
 # %% solution="flops"
@@ -596,34 +611,35 @@ verify("flops", flops=flops, cache_bytes=cache_bytes)
 # %% [markdown]
 # ## 7 · From their folder
 #
-# *Medium, 35 minutes, 5 points: one each for embeddings and norms, for the MLP, for attention, for the
-# head, and for loading strictly, where what is raised is counted by your own process.*
+# *Medium, 35 minutes, 5 points: one each for embeddings and norms, for the MLP, for attention, for
+# the head, and for loading strictly, for which your own process says what is raised.*
 # From the lesson: [MiniGPT as a Hugging Face model](../../notebooks/08_transformer.ipynb#cell-id=minigpt-as-a-hugging-face-model).
 #
 # Write two functions. `from_hf(state)` takes the state dict of a GPT-2 in Hugging Face's form, and
-# returns a dict with the same weights as a MiniGPT has them: print the names and shapes of both, with
-# the next cell, and you see most of it. What the names don't say:
+# returns a dict with the same weights under MiniGPT's names and in MiniGPT's shapes. The next cell
+# prints the names and shapes of both, and these show you most of it. What the names don't show:
 #
-# - A Hugging Face `Conv1D` holds its weight as (in, out). So do all four of a block: `attn.c_attn`,
-#   `attn.c_proj`, `mlp.c_fc` and `mlp.c_proj`.
+# - A Hugging Face `Conv1D` stores its weight as (in, out). Each block has four of them:
+#   `attn.c_attn`, `attn.c_proj`, `mlp.c_fc` and `mlp.c_proj`.
 # - `attn.c_attn` is query, key and value side by side, in this order.
 # - `lm_head.bias` may be missing, and then it is zeros. `lm_head.weight` may be missing, and then the
 #   head shares the embedding's weight.
-# - There are as many blocks as the names say, one or more.
-# - Old files also hold `attn.bias` and `attn.masked_bias` in each block. They are masks, and no
-#   weights: MiniGPT has no place for them, and what is returned has only what MiniGPT has.
+# - The names show how many blocks there are, one or more.
+# - Old files also have `attn.bias` and `attn.masked_bias` in each block. They are masks, not
+#   weights: MiniGPT has no place for them, and the returned dict must have only MiniGPT's names.
 #
-# `load_strictly(model_class, folder)` returns `model_class.from_pretrained(folder)`, in evaluation mode,
-# and doesn't let anything pass in silence. Where the folder does not exist, it raises
-# `FileNotFoundError`. Where the file has a tensor that the class has no place for, or lacks one that
-# the class needs, it raises `ValueError`, and the message names each such tensor.
+# `load_strictly(model_class, folder)` returns `model_class.from_pretrained(folder)`, in evaluation
+# mode, and leaves out nothing silently. If the folder does not exist, it must raise
+# `FileNotFoundError`. It must raise `ValueError` if the file has a tensor that the class has no
+# place for, or if the file lacks a tensor that the class needs. The message must name each such
+# tensor.
 #
 # <details><summary>Names</summary>
 #
-# Go from MiniGPT's names to theirs or the other way round; a table of five pairs does for a block.
-# Biases are vectors and have nothing to transpose.
+# Go from MiniGPT's names to Hugging Face's, or the other way round. A table of five pairs is enough
+# for a block. Biases are vectors and need no transpose.
 # </details>
-# <details><summary>Who tells me what was dropped?</summary>
+# <details><summary>How do I find out what was dropped?</summary>
 #
 # `from_pretrained` takes `output_loading_info=True`, and returns a pair: the model, and a dict that is
 # worth printing.
@@ -637,7 +653,7 @@ for name, tensor in (*load_minigpt().state_dict().items(), *theirs.items()):
 
 # %% solution="from_hf"
 def from_hf(state: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """A MiniGPT's state dict, from that of a Hugging Face GPT-2."""
+    """A MiniGPT's state dict, made from a Hugging Face GPT-2's."""
     ### BEGIN SOLUTION
     embedding = state["transformer.wte.weight"]
     head = state.get("lm_head.weight", embedding)
@@ -724,42 +740,46 @@ verify("from_hf", from_hf=from_hf, load_strictly=load_strictly)
 # From the lesson: [What the folder can do](../../notebooks/08_transformer.ipynb#cell-id=what-the-folder-can-do), and
 # [A model of the hub](../../notebooks/08_transformer.ipynb#cell-id=a-model-of-the-hub).
 #
-# Now the library does the work, and you see to it that it does what you mean. Write
-# `complete(folder, prompts, limit)` with Hugging Face's own classes. `folder` is a `Path`: a causal
-# language model in Hugging Face's form, with its tokenizer. `prompts` is a list of one or more texts,
-# of one token or more each; `limit` is 1 or more, and prompts and new tokens fit into the model.
-# Return `(texts, looks)`, two lists with an entry for each prompt, in their order:
+# Now the library does the work, and you make sure that it does what you want. Write
+# `complete(folder, prompts, limit)` with Hugging Face's own classes. `folder` is a `Path` to a
+# causal language model in Hugging Face's form, with its tokenizer. `prompts` is a list of one or
+# more texts, each of one token or more; `limit` is 1 or more, and prompts and new tokens fit into
+# the model's context. Return `(texts, looks)`, two lists with an entry for each prompt, in the
+# prompts' order:
 #
-# - In `texts`, what the model writes after the prompt, a string: the likeliest token each time, at most
-#   `limit` of them. An eos token among them ends the text. The text has only what is new, with its
-#   full stops, and no special tokens.
-# - In `looks`, where the prompt's last token looks when the prompt is read: its attention in the last
-#   layer, the mean over the heads. It is a list of floats, one for each token of the prompt, in their
-#   order.
+# - An entry of `texts` is a string, the new text after the prompt: the likeliest token each time,
+#   at most `limit` of them. An eos token among them ends the text. The text must have only the new
+#   part, with its full stops, and no special tokens.
+# - An entry of `looks` says where the prompt's last token looks when the prompt is read: its
+#   attention in the last layer, the mean over the heads. It is a list of floats, one for each token
+#   of the prompt, in the tokens' order.
 #
-# Each prompt gets what it would get alone. But whenever the model is called, all prompts are in that
-# call. A prompt's tokens are what the tokenizer makes of it when it is called without further wishes.
-# The folder may be anybody's:
+# Each prompt must get what it would get alone. But whenever the model is called, all prompts must
+# be in that call. A prompt's tokens are the ones that the tokenizer returns for it without further
+# settings. The folder may come from anybody:
 #
-# - The model may be a MiniGPT, a GPT-2 or another that the Auto classes find.
-# - The tokenizer may pad on either side, and may have no pad token; then fill up with any token
-#   that the model has a row for, but no word of a text may be lost or added by it. It has an eos token, the one that the model's
-#   config names, which may also stand in a prompt, like any other word, and ends nothing there.
-# - The generation config may ask for draws, at a temperature, and for at most so many new tokens; for
-#   nothing else. You take the likeliest, up to `limit`.
-# - The weights may be stored in 16 bits. You compute in float32.
-# - Code may lie in the folder. None of it is run.
+# - The model may be a MiniGPT, a GPT-2 or another model that the Auto classes find.
+# - The tokenizer may pad on either side, and it may have no pad token. If it has none, pad with any
+#   token that the model has a row for. But no word of a text may be lost or added by that. It has an
+#   eos token, the one that the model's config names. That token may also be in a prompt, like any
+#   other word, and it ends nothing there.
+# - The generation config may ask for random words, at a temperature, and may limit the number of new
+#   tokens, but it asks for nothing else. You must take the likeliest token each time, up to `limit`
+#   tokens.
+# - The weights may be stored in 16 bits. You must compute in float32.
+# - The folder may contain code. None of it may run.
 #
 # <details><summary>Where are the shares?</summary>
 #
-# The fused attention has none to give. And a plain call of the model counts its places from the
-# padding on; `generate` counts from the first real word, and it can return what it has seen:
-# look up `return_dict_in_generate`.
+# The fused attention returns no shares. If you simply call the model, its positions also count the
+# padding. But `generate` counts from the first real word, and it can return the attentions: look up
+# `return_dict_in_generate`.
 # </details>
 # <details><summary>Which of all these tensors?</summary>
 #
-# `attentions` of `generate` is a tuple with an entry for each new word, each a tuple with one for each
-# layer, (B, H, queries, keys). The padding's columns are in them: the attention mask says which.
+# `attentions` of `generate` is a tuple with an entry for each new word. Each entry is a tuple with
+# one tensor for each layer, (B, H, queries, keys). These tensors include the padding's columns, and
+# the attention mask says which columns these are.
 # </details>
 
 # %% solution="complete"
@@ -808,7 +828,7 @@ for prompt, row in zip(prompts, looks):
 
 # %%
 drawing = driver.completed(complete, {"seed": 7, "draws": True, "half": True}, ["a b c", "c"], 5)
-expect_equal("it asks for draws", drawing["texts"], ["i j j i", "i i"])
+expect_equal("it asks for random words", drawing["texts"], ["i j j i", "i i"])
 expect_close(
     "in float32",
     torch.tensor(drawing["looks"][0]),
@@ -835,35 +855,36 @@ verify("complete", complete)
 # ## 9 · Fewer keys and values
 #
 # *Further, medium, 30 minutes, 3 points: one for a single key and value head, one for groups, and
-# one for a module made of a trained one.*
+# one for a module made from a trained module.*
 # From the lesson: [Where to change the model](../../notebooks/08_transformer.ipynb#cell-id=where-to-change-the-model).
 #
-# The cache is what grows while a model speaks. So today's models let several query heads share the
-# keys and values of one: *grouped-query attention*. Change MiniGPT's architecture that way, and prove
-# that you have changed nothing else. Write two things:
+# While a model writes, its cache grows. So today's models let several query heads share one head of
+# keys and values: *grouped-query attention*. Change MiniGPT's architecture that way, and prove that
+# you have changed nothing else. Write two things:
 #
-# - `GroupedAttention(config, kv_heads)`, a module with `query`, `key`, `value` and `output`, linear
-#   maps with a bias, and nothing else in its state dict. `query` and `output` are as in MiniGPT; `key` and `value` map to `kv_heads` heads
-#   of D/H channels each. `kv_heads` divides H. Query head h looks at key and value head h // g, where
-#   g = H / `kv_heads`. Its `forward(x)` is causal, (B, T, D) to (B, T, D), and all the rest is as in
-#   `CausalSelfAttention` of `utils/minigpt/model.py`. x and the weights may be float64, too.
-# - `grouped(attention, kv_heads)`, which makes such a module of a trained `CausalSelfAttention`:
-#   `query` and `output` are copies of its own, and the weights and biases of a key head (and of a value
-#   head) are the means of those of its group. What it returns is independent of `attention`, which is
-#   not changed. `attention` has no config, but `n_heads` and weights that say the sizes: of a config,
-#   your class needs no more than `d_model` and `n_heads`.
+# - `GroupedAttention(config, kv_heads)`, a module with four linear maps, `query`, `key`, `value`
+#   and `output`, each with a bias. Its state dict has nothing else. `query` and `output` are as in
+#   MiniGPT; `key` and `value` map to `kv_heads` heads of D/H channels each. `kv_heads` divides H.
+#   Query head h uses key and value head h // g, with g = H / `kv_heads`. The module's `forward(x)`
+#   is causal and maps (B, T, D) to (B, T, D), and everything else is as in `CausalSelfAttention` of
+#   `utils/minigpt/model.py`. x and the weights may be float64, too.
+# - `grouped(attention, kv_heads)`, which makes such a module from a trained `CausalSelfAttention`:
+#   `query` and `output` are copies, and the weights and biases of a key head (or a value head) are
+#   means over the heads of its group. The new module must share nothing with `attention`, and it
+#   must not change `attention`. `attention` has no config, but it has `n_heads` and weights that
+#   show the sizes. Your class may use only `d_model` and `n_heads` of a config.
 #
-# Here, too, PyTorch's own functions are welcome.
+# Here, too, you may use PyTorch's own functions.
 #
 # <details><summary>The same keys for a whole group</summary>
 #
-# `repeat_interleave` along the dimension of heads gives each head of a group the same keys. (`repeat`
-# gives them to others.)
+# `repeat_interleave` along the dimension of heads gives each head of a group the same keys.
+# (`repeat` gives them to other heads.)
 # </details>
 # <details><summary>Means of heads</summary>
 #
-# A head's rows of `key.weight` lie together. As (kv_heads, g, D/H, D), one dimension is that over which
-# the mean is taken.
+# The rows of a head are neighbours in `key.weight`. In the shape (kv_heads, g, D/H, D), take the
+# mean over one dimension.
 # </details>
 
 # %% solution="grouped"
@@ -898,7 +919,7 @@ class GroupedAttention(nn.Module):
 
 
 def grouped(attention: CausalSelfAttention, kv_heads: int) -> GroupedAttention:
-    """Grouped attention made of a trained one: each group's keys and values are its heads' mean."""
+    """Grouped attention from trained attention: a group's keys and values are its heads' means."""
     ### BEGIN SOLUTION
     d_model, n_heads = attention.query.in_features, attention.n_heads
     made = GroupedAttention(MiniGPTConfig(d_model=d_model, n_heads=n_heads), kv_heads)
@@ -923,7 +944,7 @@ for name in ("key.weight", "key.bias", "value.weight", "value.bias"):
     heads = state[name].unflatten(0, (2, 16))
     state[name] = torch.cat([heads[0], heads[0], heads[1], heads[1]])
 proof.load_state_dict(state)
-expect_close("full attention whose heads are alike", two(x), proof(x), atol=1e-5)
+expect_close("full attention with equal heads", two(x), proof(x), atol=1e-5)
 expect_equal("half of the keys", (two.key.weight.shape, two.value.bias.shape), ((32, 64), (32,)))
 means = trained.value.bias.view(2, 2, 16).mean(1).flatten()
 expect_close("the means of a group", two.value.bias, means)
@@ -959,28 +980,29 @@ verify("grouped", GroupedAttention=GroupedAttention, grouped=grouped)
 # %% [markdown]
 # ## 10 · A new tense
 #
-# *Further, hard, 35 minutes, 4 points: one for weights that fit and a run that repeats, three for
-# the new tense learnt and the old ones kept. Steps are counted by your own process.*
+# *Further, hard, 35 minutes, 4 points: one for weights that fit and a run that can be repeated,
+# three if the new tense is learnt and the old tenses are kept. Your own process counts the steps.*
 # From the lesson: [A new tense, and what it cost](../../notebooks/08_transformer.ipynb#cell-id=a-new-tense-and-what-it-cost).
 #
-# `load_minigpt(WITHOUT_IMPERFECT)` is a trained MiniGPT, smaller than the other one, that has never
-# read a sentence in the Spanish imperfect (*yo hablaba*). It has seen its forms only in lists, without
-# being told what they are. Teach it. Write `fine_tune(weights, config, new, old, steps, seed)`, which
-# returns the state dict of a `MiniGPT(config)` that has begun with `weights` and learnt for `steps`
-# steps: no optimizer takes more. `new` and `old` are pairs of inputs and targets, (N, T) int64 each,
-# as in lab 07: a target is the next word, or -100 where it does not count. `new` has lines in the
-# imperfect, `old` lines of all that the model knew. How you do it is up to you; in 100 steps,
+# `load_minigpt(WITHOUT_IMPERFECT)` is a trained MiniGPT, smaller than the other one. It has never
+# read a sentence in the Spanish imperfect (*yo hablaba*). It has seen the forms of this tense only
+# in lists, without any label. Teach it the tense. Write `fine_tune(weights, config, new, old,
+# steps, seed)`, which starts a `MiniGPT(config)` from `weights`, trains it for `steps` steps, and
+# returns its state dict. No optimizer may take more steps. `new` and `old` are pairs of inputs and
+# targets, (N, T) int64 each, as in lab 07: a target is the next word, or -100 if it does not count.
+# `new` has lines in the imperfect, and `old` has lines of everything that the model knew. How you
+# do it is up to you; in 100 steps,
 #
 # - on unseen lines in the imperfect, its perplexity must come below 2.8 (it begins above 300);
-# - on unseen lines of all that it knew, it must stay below 2.15 (it begins below 1.8).
+# - on unseen lines of everything that it knew, it must stay below 2.15 (it begins below 1.8).
 #
-# The same arguments give the same bits, whatever else has been drawn in between, and `weights` stay as
-# they are. The graded cell gives every word another number. It should take you a few seconds; the
-# cell has 90.
+# The same arguments must give the same bits, even if other code uses random numbers in between, and
+# `weights` must not change. The graded cell gives every word another number. A run should take a few
+# seconds; the cell has 90 seconds.
 #
 # <details><summary>It learns, and forgets the rest</summary>
 #
-# Whatever isn't in the batch has no voice in the gradient. Who can remind the model of it?
+# Lines that aren't in the batch have no effect on the gradient. What can remind the model of them?
 # </details>
 # <details><summary>It keeps the rest, and hardly learns</summary>
 #
@@ -1000,7 +1022,7 @@ def fine_tune(
     steps: int,
     seed: int,
 ) -> dict[str, torch.Tensor]:
-    """The state dict after so many steps on lines of both kinds."""
+    """The state dict after `steps` steps on lines of both kinds."""
     ### BEGIN SOLUTION
     g = torch.Generator().manual_seed(seed)
     model = MiniGPT(config)
@@ -1061,26 +1083,28 @@ verify("fine_tune", fine_tune)
 #
 # *10 minutes, 2 points, read by a person.*
 #
-# Quote five lines of your own `MultiHead`, word for word: the one that splits channels into heads, the
-# one that makes scores, the one that hides, the softmax, and the one that puts heads together again.
-# (Where yours does two of these in one line, quote it twice.) Below each, say in one or two sentences
-# what its shapes are before and after, and what would come out, with an error or without one, if
-# exactly that line were missing or its dimensions were others: name the change that you mean.
+# Quote five lines of your own `MultiHead`, word for word: the lines that split channels into heads,
+# make scores, hide positions, compute the softmax, and put heads together again. (If one of your
+# lines does two of these, quote it twice.) Below each line, say in one or two sentences what its
+# shapes are before and after. Then say what would happen if you left out exactly that line or
+# changed its dimensions, and whether there would be an error. Name the change that you mean.
 #
 # === BEGIN MARK SCHEME ===
 #
-# The lines must be the learner's own. Two points where all five are right, one where three are.
+# The lines must be the learner's own. Two points if all five are right, one if three are.
 #
-# - **Splitting.** (B, T, D) -> (B, T, H, D/H) -> (B, H, T, D/H): a view, nothing is copied. A `.view`
-#   straight to (B, H, T, D/H) raises nothing and mixes positions with channels.
-# - **Scores.** (B, H, T, D/H) @ (B, H, D/H, T) -> (B, H, T, T): rows are queries. Without the division
-#   the scores' spread grows with √(D/H) and softmax becomes nearly one-hot; no error.
-# - **Hiding.** (B, 1, T, T) broadcasts over heads. Without it the future is seen: the loss is too good,
-#   and generation is nonsense. After softmax instead of before, rows no longer sum to 1.
-# - **Softmax.** Over the keys, the last dimension. Over dim -2, columns sum to 1, and each query gets
-#   an arbitrary amount; shapes are equal, so there is no error.
-# - **Together.** transpose back, then (B, T, D). Without the transpose, `reshape` gives the right shape
-#   and mixes heads with positions; `view` raises.
+# - **Splitting.** (B, T, D) -> (B, T, H, D/H) -> (B, H, T, D/H): a view that copies nothing. A
+#   `.view` straight to (B, H, T, D/H) raises no error and mixes positions with channels.
+# - **Scores.** (B, H, T, D/H) @ (B, H, D/H, T) -> (B, H, T, T): rows are queries. Without the
+#   division, there is no error. The scores' spread grows with √(D/H), and softmax becomes nearly
+#   one-hot.
+# - **Hiding.** (B, 1, T, T) broadcasts over heads. Without this line, words see the future: the
+#   loss is too good, and generated text is nonsense. With the line after the softmax, rows no
+#   longer sum to 1.
+# - **Softmax.** It is over the keys, the last dimension. With dimension -2, the columns sum to 1, and
+#   a query's weights have an arbitrary sum. The shapes are equal, so there is no error.
+# - **Together.** It transposes back, then makes (B, T, D). Without the transpose, `reshape` gives
+#   the right shape and mixes heads with positions. After the transpose, `view` raises an error.
 #
 # === END MARK SCHEME ===
 
@@ -1088,12 +1112,23 @@ verify("fine_tune", fine_tune)
 # *Your answer goes here.*
 
 # %% [markdown]
+# ## MiniGPT, in your hands
+#
+# Here you write nothing, and there are no points. At the end of lab 03 MiniGPT spoke through your
+# layers. Now its attention is yours as well. The next cell takes your `MultiHead` from this
+# notebook, and whatever you have solved in your saved copies of labs 03 and 05: `Linear`,
+# `Embedding`, `LayerNorm`, and the softmax that picks the word. How much of the model is still
+# PyTorch's?
+
+# %%
+my_minigpt(subject="ella", verb="comer", tense="imperfect", MultiHead=MultiHead)
+
+# %% [markdown]
 # ## Done
 #
 # Use *Kernel → Restart Kernel and Run All Cells* once more, so that you know your notebook works
 # from top to bottom, then save it.
 #
-# You have written the whole way from a batch of sentences to the next word, carried a model from one
-# library into another, let that library write for you, changed it, and taught it something new
-# without breaking what it knew. In
-# [phase 09](../../notebooks/09_profiling.ipynb#cell-id=total-and-self) you find out where its time goes.
+# You have written every step from a batch of sentences to the next word. You have moved a model
+# from one library into another, and let that library write for you. You have changed the model, and
+# taught it something new without breaking what it knew. In [phase 09](../../notebooks/09_profiling.ipynb#cell-id=total-and-self) you find out where its time goes.

@@ -7,11 +7,11 @@
 # %% [markdown]
 # # Transformers and Hugging Face
 #
-# Attention is one line of algebra: each word asks, every earlier word answers, and the answers are averaged. What takes a career is everything around the line: which places may be asked, what is kept from the last word, who picks the next one, and what becomes of all this when somebody else's library loads your weights.
+# Attention is one line of algebra: each word asks, every earlier word answers, and the answers are averaged. Everything around that line can fill a career. Which words may a word look at? What is kept from one word to the next? How is the next word picked? And what happens to all this when somebody else's library loads your weights?
 #
-# It takes about three hours, predictions and drills included, in two sittings. The first is attention itself, up to the choice of the next word, and ends at *A resting place*; the second is what one does with a trained model, and what another library does. You need [phase 01](01_tensors.ipynb#cell-id=who-shares-bytes-with-whom)'s views, [phase 03](03_module.ipynb#cell-id=a-tree-and-walks-through-it)'s modules and [phase 07](07_training.ipynb#cell-id=the-five-lines)'s five lines. Where a paragraph begins with **Predict**, settle on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
+# It takes about three hours, predictions and drills included, in two sittings. The first is about attention itself, up to the choice of the next word, and it ends at *A resting place*. The second is about using a trained model, and about what another library does with it. You need [phase 01](01_tensors.ipynb#cell-id=who-shares-bytes-with-whom)'s views, [phase 03](03_module.ipynb#cell-id=a-tree-and-walks-through-it)'s modules and [phase 07](07_training.ipynb#cell-id=the-five-lines)'s five lines. If a paragraph begins with **Predict**, decide on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
 #
-# Nothing here asks a network. Hugging Face's library is used for what it does with a folder on your disk.
+# Nothing here uses a network. Hugging Face's library works only with a folder on your disk.
 
 # %%
 import copy
@@ -46,7 +46,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, GPT2LMHeadModel
 course_path(PHASES, here=8)
 
 # %% [markdown]
-# Up to now MiniGPT was a network that happened to be there. Its head you know from [phase 01](01_tensors.ipynb#cell-id=counting-flops-and-bytes), its modules from [phase 03](03_module.ipynb#cell-id=a-port-function-by-function), its training from [phase 07](07_training.ipynb#cell-id=minigpt-from-nothing). What is left is its heart, and the way out into the world.
+# Up to now MiniGPT was just a network that you could use. You know its head from [phase 01](01_tensors.ipynb#cell-id=counting-flops-and-bytes), its modules from [phase 03](03_module.ipynb#cell-id=a-port-function-by-function), and its training from [phase 07](07_training.ipynb#cell-id=minigpt-from-nothing). Two things are new here: attention, which is its heart, and its way into other libraries.
 
 # %% [markdown]
 # ## Resumen en español
@@ -60,7 +60,7 @@ course_path(PHASES, here=8)
 # %% [markdown]
 # ## The question
 #
-# MiniGPT has been written into a folder, in the form that Hugging Face's `transformers` reads. You get the folder and do what everybody does: load the tokenizer, load the model, be rid of the noise.
+# MiniGPT has been written into a folder, in the form that Hugging Face's `transformers` reads. You get the folder and do what everybody does: you load the tokenizer, load the model, and switch the warnings off.
 
 # %%
 FOLDER = save_folder(Path(tempfile.mkdtemp()) / "minigpt")
@@ -82,14 +82,14 @@ def say(model, prompt):
 
 
 # %% [markdown]
-# A friend, who has read that MiniGPT is built like GPT-2, wrote the second line with GPT-2's own class. Both lines loaded 179,544 numbers or so from one file. Neither raised anything.
+# A friend has read that MiniGPT is built like GPT-2, so the friend's line, the one for `two`, uses GPT-2's own class. Both lines loaded about 179,544 numbers from one file, and neither raised an error.
 
 # %%
 for name, model in (("one", one), ("two", two)):
     print(f"{name}: {say(model, '<bos> <es> hablar <past> yo')}")
 
 # %% [markdown]
-# **Predict.** Is it the same model twice? Which check would you trust: a sentence, a hundred sentences, the perplexity?
+# **Predict.** Is it the same model twice? Which check would you trust: a sentence, a hundred sentences, or the perplexity?
 
 # %%
 def perplexity(model, lines=1000):
@@ -117,16 +117,16 @@ for _, first, second in other[::4]:
     print(f"  {first:36} {second}")
 
 # %% [markdown]
-# The perplexity differs by less than three parts in a thousand; another seed in training makes more of a difference. Every verb is right in both. Yet in four sentences of ten they say something else, and once you compare the endings you see a taste: the second one has gone off *hoy* and *cada día*. It is not MiniGPT. It is a good model with another head, and no test that asks whether the model is good will ever find it.
+# The two perplexities differ by less than three parts in a thousand. Another seed in training makes a larger difference. Both models get every verb right. Yet four sentences of ten are different, and the endings show a difference of taste: the second model no longer likes *hoy* and *cada día*. It is not MiniGPT. It is a good model with a different head, and no test of a model's quality will ever find that.
 #
-# > **The same folder, loaded by two classes, and not an error from either. Which of the two is MiniGPT, and who should have told you?**
+# > **Two classes loaded the same folder without an error. Which of the two models is MiniGPT, and how could you have known?**
 #
-# To answer we have to know the model well enough to say what a loader may leave out. So we build it first.
+# To answer, we must know the model well enough to see what a loader may leave out. So we build it first.
 
 # %% [markdown]
 # ## One head
 #
-# Take a sentence of your own: change the subject, the verb or the tense, and everything below goes with it.
+# Choose your own sentence: change the subject, the verb or the tense, and everything below changes with it.
 
 # %%
 who = "yo"
@@ -137,9 +137,9 @@ tokens = torch.tensor([tokenizer.encode(words)])
 print(" ".join(words))
 
 # %% [markdown]
-# Inside MiniGPT each word is 64 numbers. What a word *means* here depends on others: whether the next word is *hablé* or *habló* hangs on a subject, a verb and a tense that stand at other places. A linear layer sees one place at a time, and can't know. Something has to carry things from place to place, and attention is the only part of a transformer that does.
+# Inside MiniGPT each word is 64 numbers. But the meaning of a word depends on other words. Should the next word be *hablé* or *habló*? That depends on a subject, a verb and a tense at other places. A linear layer sees only one place at a time, so it can't know them. Something has to carry information from place to place, and attention is the only part of a transformer that does this.
 #
-# Each place makes three vectors out of its 64 numbers, each by a linear map of its own. A **query**: what do I want to know? A **key**: what can I be asked for? A **value**: what do I say, if somebody asks? Here they are for the second head of the first layer, which has 16 channels.
+# Each place makes three vectors out of its 64 numbers, each vector with its own linear map. A **query**: what do I want to know? A **key**: what can I be asked about? A **value**: what do I answer, if asked? Here they are for the second head of the first layer, which has 16 channels.
 
 # %%
 first, places = gpt.blocks[0], torch.arange(len(words))
@@ -147,7 +147,7 @@ x = first.norm_1(gpt.token_embedding(tokens) + gpt.position_embedding(places))[0
 
 
 def mapped(layer, head):
-    """What the 16 rows of a linear layer that belong to one head make of x: (T, 16)."""
+    """x through the 16 rows of a linear layer that belong to one head: (T, 16)."""
     rows = slice(16 * head, 16 * head + 16)
     return torch.einsum("tc,dc->td", x, layer.weight[rows]) + layer.bias[rows]
 
@@ -158,9 +158,9 @@ scores = torch.einsum("id,jd->ij", q, k)
 print("x", tuple(x.shape), "  q", tuple(q.shape), "  scores", tuple(scores.shape))
 
 # %% [markdown]
-# The einsum says what is summed and what stays. `id,jd->ij`: for each asking place i and each asked place j, the sum over the channels d. One product of matrices, and every pair of words has been compared; no loop, and no order. (That is also why a model must be *told* the places: shuffle the words, and attention shuffles its answers. MiniGPT adds them to the words, at the very beginning.)
+# The einsum says which dimension is summed and which dimensions stay. `id,jd->ij` means: for each query i and each key j, sum over the channels d. One matrix product compares every pair of words, without a loop and without an order. (That is also why a model needs *positions*: if you shuffle the words, attention only shuffles its answers. MiniGPT adds the positions to the words, at the very beginning.)
 #
-# The scores become shares by a softmax. But first they are divided by √d. **Predict.** Queries and keys of random numbers, with mean 0 and variance 1, over 32 places. How large is the largest share, without the division and with it, for d = 16, and for d = 1024?
+# A softmax turns the scores into shares. But first the scores are divided by √d. **Predict.** Queries and keys are random numbers with mean 0 and variance 1, and each query meets 32 keys. How large is the largest share for d = 16 and for d = 1024, without the division and with it?
 
 # %%
 torch.manual_seed(0)
@@ -173,9 +173,9 @@ for d in (16, 128, 1024):
     )
 
 # %% [markdown]
-# A sum of d products has a deviation of √d, and the softmax of numbers so far apart is all or nothing: nearly everything on one word, and hardly any gradient for the others. Divided by √d, a head begins undecided, whatever its width.
+# A sum of d products has a standard deviation of √d. The softmax of numbers so far apart gives nearly everything to one word, and the other words get hardly any gradient. With the division by √d, a head begins undecided, whatever its width.
 #
-# Now the mask. MiniGPT has to guess the next word, so no place may see what comes after it. There are two ways to write that; they look alike.
+# Now the mask. MiniGPT has to guess the next word, so no place may see what comes after it. There are two ways to write that, and they look alike.
 
 # %%
 scores = scores / math.sqrt(16)
@@ -183,21 +183,21 @@ future = torch.ones(len(words), len(words), dtype=torch.bool).triu(1)
 
 
 def before(scores):
-    """The future is taken out of the scores, and then shared."""
+    """Take the future out of the scores, then make shares."""
     return scores.masked_fill(future, -math.inf).softmax(-1)
 
 
 def after(scores):
-    """All is shared, and then the future is taken out."""
+    """Make shares of all scores, then take the future out."""
     return scores.softmax(-1).masked_fill(future, 0)
 
 
 # %% [markdown]
-# **Predict.** Both have zeros above the diagonal. Is anything wrong with the second? What if each row were divided by its sum again?
+# **Predict.** Both functions give zeros above the diagonal. Is anything wrong with the second one? And what if you divide each row of its result by the row's sum?
 
 # %%
 changed = scores.clone()
-changed[:, -1] += 2  # another last word: its key is another
+changed[:, -1] += 2  # a different last word has a different key
 for name, mask in (("before the softmax", before), ("after", after)):
     shares = mask(scores)
     moved = (mask(changed)[3] - shares[3]).abs().max()
@@ -205,9 +205,9 @@ for name, mask in (("before the softmax", before), ("after", after)):
     print(f"{name:19} rows sum to {least:.2f} or more; place 3 has moved by {moved:.3f}")
 
 # %% [markdown]
-# The second gives the future no share, and yet it lets it speak. The softmax divides by a sum over *all* words, so what place 3 gets depends on a word that has not been written. While training, a model will use that: a row's sum says something about what comes. (Divided by its sum, each row would be right again. It is the first way, done in two steps.)
+# The second function gives the future no share, and yet the future has an effect. The softmax divides by a sum over *all* words, so the shares of place 3 depend on a word that has not been written yet. In training, a model will use that, because a row's sum says something about the words to come. (If you divide each row by its sum, it is right again. That is the first function, done in two steps.)
 #
-# The first way, then. And is it what MiniGPT does?
+# So we use the first function. Is it what MiniGPT does?
 
 # %%
 maps = attention_maps(gpt, tokens)[:, 0]  # (layers, heads, T, T)
@@ -217,30 +217,30 @@ answer = torch.einsum("ij,jd->id", shares, v)
 print("what the places carry away:", tuple(answer.shape))
 
 # %% [markdown]
-# That is a head: three maps, a table of shares, a weighted mean of values. Now look at all eight, at the sentence that you chose. The verb is decided at the subject's last word, for there the next word is to be guessed. **Predict.** Where must that word look, and in which of the two layers would you expect it?
+# That is a head: three maps, a table of shares, and a weighted mean of values. Now look at all eight heads, on the sentence that you chose. The verb is decided at the subject's last word, because there the model guesses the next word. **Predict.** Where must that word look, and in which of the two layers do you expect it to look there?
 
 # %%
 attention_heads(words, maps, head=3, word=words.index(who.split()[-1]))
 
 # %% [markdown]
-# In *yo hablé* one head of the first layer gives nearly everything to the tense, and another, its first, to the verb: the two that decide, each with a head of its own. In the second layer several heads look at all the cues at once. Live, go through the heads with the arrow keys. Many words look at `<bos>`, which says nothing. A softmax can't say "nobody", its shares sum to 1, and so a head that has nothing to ask asks a place that answers nothing. (The habit has a name in large models: an *attention sink*.)
+# In *yo hablé*, one head of the first layer gives nearly everything to the tense, and the first head gives nearly everything to the verb. So each of these two cues has its own head. In the second layer, several heads look at all the cues at once. If your kernel is running, go through the heads with the arrow keys. Many words look at `<bos>`, which says nothing. The shares of a softmax sum to 1, so it can't say "nobody". A head that has nothing to ask therefore looks at a place that answers nothing. (In large models, such a place is called an *attention sink*.)
 #
-# A warning that goes with every such picture: it shows where a head looks, and not what it takes from there, nor whether anybody uses it. We shall switch heads off, further below, and be surprised.
+# Every such picture needs a warning. It shows where a head looks. It doesn't show what the head takes from there, or whether the model uses it. Further below we switch heads off, and the result is a surprise.
 
 # %% tags=["hide-input"]
 number(
-    "One head over 10 words, causal, with all scores equal. What share does place 3 (the fourth word) give to place 1?", 0.25,
+    "A causal head reads 10 words, and all its scores are equal. What share does place 3 (the fourth word) give to place 1?", 0.25,
     tolerance=0.001,
-    why="It sees places 0 to 3, four of them, itself included, and gives each the same.",
-    wrong={0.1: "It can't see the six words that come after it, and they get nothing.", 0.333: "A place sees itself, too: the diagonal is not masked. If it were, the first word would see nothing."},
+    why="It sees four places, 0 to 3, because it also sees itself. It gives each the same share.",
+    wrong={0.1: "It can't see the six words after it, so they get nothing.", 0.333: "A place also sees itself: the diagonal is not masked. With a masked diagonal, the first word would see nothing."},
 )
 
 # %% [markdown]
 # ## Heads are a view
 #
-# Nobody computes one head after another. One linear layer makes all 64 channels of all queries; the four heads are four groups of 16 neighbours in it. To tell them apart is a matter of shape and strides, [phase 01](01_tensors.ipynb#cell-id=strides-how-far-is-one-step)'s matter.
+# Heads are not computed one after another. One linear layer makes all 64 channels of all queries, and each of the four heads is a group of 16 neighbouring channels. To separate the heads, you change only shape and strides, as in [phase 01](01_tensors.ipynb#cell-id=strides-how-far-is-one-step).
 #
-# Here is a tensor in which each number says where it is from: 3 places of 8 channels, and the number is 10 · place + channel. Two heads of 4 channels are wanted, as (B, heads, T, channels). **Predict.** Both lines below give that shape. What is in the first head, for each?
+# Here is a tensor in which each number shows where it is from. It has 3 places of 8 channels, and each number is 10 · place + channel. We want two heads of 4 channels, in the shape (B, heads, T, channels). **Predict.** `grouped` and `viewed` below both have that shape. What is in the first head of each?
 
 # %%
 tagged = (10 * torch.arange(3)[:, None] + torch.arange(8))[None]  # (1, 3, 8)
@@ -250,9 +250,9 @@ print("grouped, then turned", tuple(grouped.shape), *grouped[0, 0].tolist(), sep
 print("viewed at once", tuple(viewed.shape), *viewed[0, 0].tolist(), sep="\n  ")
 
 # %% [markdown]
-# The first head of the first line has channels 0 to 3 of places 0, 1 and 2. That of the second has place 0 whole, and half of place 1: it calls them three places, and the mask that belongs to three places now hides the wrong things. The shape is right and the numbers are all there, so nothing complains.
+# The first head of `grouped` has channels 0 to 3 of places 0, 1 and 2. The first head of `viewed` has all of place 0 and half of place 1. It treats these numbers as three places, so the mask for three places hides the wrong numbers. The shape is right and all numbers are there, so there is no error.
 #
-# How bad is it? The last head now calls its first place what belongs to words of the last quarter, so a model trained this way would read the future, and be praised for it. One that was trained otherwise says so at once.
+# How bad is it? In the last head, even the first place has numbers from the last quarter of the words. So a model trained this way would read the future, and its loss would look excellent. A model that was trained correctly shows the mistake at once.
 
 # %%
 broken = load_minigpt()
@@ -262,7 +262,7 @@ for block in broken.blocks:
 print(f"viewed:   perplexity {perplexity(broken, 300):.2f}")
 
 # %% [markdown]
-# **Predict.** Were bytes moved to make the heads? And on the way back, when the answers of the heads are laid side by side again, can that be a view?
+# **Predict.** Did any bytes move when the heads were made? On the way back, the heads' answers are put side by side again. Can that be a view?
 
 # %%
 print("same storage:", grouped.data_ptr() == tagged.data_ptr(), "  strides", grouped.stride())
@@ -275,15 +275,15 @@ except RuntimeError as error:
 print("flatten copies:", back.flatten(2).data_ptr() != answers.data_ptr())
 
 # %% [markdown]
-# To split is free. To join costs a copy: the four channels of a head lie together, those of a place no longer do. `reshape` and `flatten` copy where they must, `view` never does, and here its refusal is welcome.
+# Splitting is free. Joining costs a copy: in memory, the four channels of a head are neighbours, but the eight channels of a place are not neighbours any more. `reshape` and `flatten` copy if they must. `view` never copies, and here it is good that it refuses.
 
 # %% tags=["hide-input"]
 choice(
-    "A model of width 64 goes from 4 heads to 8, all else as it was. What happens to the number of its weights, and to the FLOPs of the scores?",
+    "A model of width 64 gets 8 heads in place of 4, and everything else stays the same. What happens to the number of its weights, and to the FLOPs of the scores?",
     {
-        "Twice the weights, twice the FLOPs": "The linear layers are 64 by 64 for any number of heads. Heads are only groups of their rows.",
-        "The same weights, the same FLOPs": "Eight tables of T × T with 8 channels each cost what four with 16 channels do. What doubles is the memory of the tables, and the softmaxes.",
-        "The same weights, half the FLOPs": "Each table costs half, and there are twice as many.",
+        "Twice the weights, twice the FLOPs": "The linear layers are 64 by 64 for any number of heads. Heads are only groups of rows in these layers.",
+        "The same weights, the same FLOPs": "Eight tables of T × T with 8 channels cost as much as four tables with 16 channels. Only the memory of the tables and the work of the softmaxes double.",
+        "The same weights, half the FLOPs": "Each table costs half as much, but there are twice as many tables.",
     },
     answer="The same weights, the same FLOPs",
 )
@@ -291,9 +291,9 @@ choice(
 # %% [markdown]
 # ## Who may look where
 #
-# A mask is a table of yes and no, a row for each query and a column for each key. Four things go into it, and each has its classic mistake.
+# A mask is a table of yes and no, with a row for each query and a column for each key. Four things go into it, and each has its classic mistake.
 #
-# **The future.** Number the places. A query may look at a key whose place is not greater than its own. As long as queries and keys are the same words, that is the lower triangle. **Predict.** Of a sentence of five words the first three are done, and only the last two ask: two queries, five keys. Which keys may they see, and which does `is_causal=True` give them? (The values are the unit vectors, so the output *is* the shares.)
+# **The future.** Number the places. A query may look at a key if the key's place is not after the query's place. If queries and keys come from the same words, that is the lower triangle. **Predict.** In a sentence of five words, the first three are done, and only the last two ask. So there are two queries and five keys. Which keys may each query see, and which keys does `is_causal=True` let it see? (The values are the unit vectors, so the output *is* the shares.)
 
 # %%
 torch.manual_seed(1)
@@ -302,7 +302,7 @@ units = torch.eye(5)[None, None]
 print(F.scaled_dot_product_attention(two_q, five_k, units, is_causal=True)[0, 0])
 
 # %% [markdown]
-# It laid the triangle into the *top left* corner. The query at place 3 sees one key, place 0, and the one at place 4 sees two. The shapes fit, the rows sum to 1. For queries that are the *last* of the words, the triangle belongs into the other corner; torch has a bias for that, too.
+# `is_causal=True` put the triangle into the *top left* corner. The query at place 3 sees only the key at place 0, and the query at place 4 sees two keys. The shapes fit, and the rows sum to 1. If the queries are the *last* words, the triangle belongs in the lower right corner. torch has a bias for that, too.
 
 # %%
 from torch.nn.attention.bias import causal_lower_right
@@ -311,18 +311,18 @@ right = F.scaled_dot_product_attention(two_q, five_k, units, attn_mask=causal_lo
 print(right[0, 0])
 
 # %% [markdown]
-# A mask of one's own never goes wrong there if it is made of *places*. For two queries at places 3 and 4, how far back is each key?
+# Your own mask never has this mistake if you make it from *places*. For two queries at places 3 and 4, how far back is each key?
 
 # %%
 back_by = torch.tensor([3, 4])[:, None] - torch.arange(5)  # (queries, keys)
 print(back_by)
 
 # %% [markdown]
-# From this one table everything can be read. The future is where it is negative. **A window**, with which a model looks at the last w places only, is where it isn't too large; with w = 1 a word sees itself. (Mistral had a window of 4,096. The layers stacked above each other reach further, as convolutions do.)
+# This one table shows everything. A negative number is the future. With **a window**, a model looks only at the last w places, which are the numbers below w. With w = 1, a word sees only itself. (Mistral had a window of 4,096. Several layers on top of each other reach further, as convolutions do.)
 #
-# **Padding** is not about queries but about keys: in a row that was filled up to the length of others, nobody may look at the filling. What a filled place itself asks is of no interest; its answer is thrown away. And if somebody forbids it to look at all, there is **a row that sees nothing**.
+# **Padding** is about keys, not about queries. If a row was padded to the length of longer rows, no query may look at the padding. The query of a padded place doesn't matter, because its answer is thrown away. But the mask may forbid such a query to look at anything. Then there is **a row that sees nothing**.
 #
-# **Predict.** What is the softmax of five times −∞? What does torch's fused attention give?
+# **Predict.** What is the softmax of five scores that are all −∞? And what does torch's fused attention return for such a row?
 
 # %%
 allowed = torch.tensor([[False] * 5, [True] * 5])
@@ -334,17 +334,17 @@ print(
 print("0 · NaN =", 0 * math.nan)
 
 # %% [markdown]
-# 0/0, which is NaN; torch's own has it defined as 0. A NaN at a place that is thrown away sounds harmless. But in the next layer that place has a key and a value, they are NaN as well, and a share of 0 times NaN is NaN: from one filled place it spreads to the whole row.
+# The softmax is 0/0, which is NaN. torch's fused attention returns 0 instead. A NaN at a place that is thrown away sounds harmless. But in the next layer that place has a key and a value, which are NaN as well. A share of 0 times NaN is NaN, so the NaN spreads from one padded place to the whole row.
 #
-# Put one together. Below, your sentence with two places of padding, and its last four words asking. **Predict** the table before you look. Then move `padding`, `window` and `queries`: can you make a query that sees nothing? Can a word be one?
+# Now build a mask. Below is your sentence with two places of padding, and only its last four words have queries. **Predict** the table before you look. Then move `padding`, `window` and `queries`. Can you make a query that sees nothing? Can a real word have such a query?
 
 # %%
 mask_builder(words[: min(len(words), 9)], new=4, padding=2, window=5)
 
 # %% [markdown]
-# Only a filled place sees nothing: with `queries` at its highest, the padding asks as well, and nothing real lies before it. A word always sees at least itself. That is why a decoder can do without the special case, as long as nobody pads on the left.
+# Only a padded place can see nothing. If `queries` is at its highest, the padding has queries as well, and there is no real word before it. A word always sees at least itself. So a decoder needs the special case only if somebody pads on the left.
 #
-# And the last mistake, the sense. **Predict.** In each of these, what does True mean?
+# The last mistake is a mask the wrong way round. **Predict.** What does True mean in each of these two?
 
 # %%
 only_first = torch.tensor([[True, False, False, False, False]])
@@ -356,19 +356,19 @@ _, looked = mha(q1[0], five_k[0], five_k[0], attn_mask=only_first)
 print("nn.MultiheadAttention:       ", looked[0, 0])
 
 # %% [markdown]
-# In the function True is "may look". In the older module, of the same library, it is "may *not*". Hugging Face's `attention_mask` has 1 for a real word and 0 for padding; and inside, an additive mask has 0 for yes and a huge negative number for no. Four conventions; write down which one you mean, in the docstring.
+# In the function, True means "may look". In the older module of the same library, it means "may *not* look". Hugging Face's `attention_mask` has 1 for a real word and 0 for padding. Inside that library, an additive mask has 0 for yes and a huge negative number for no. These are four conventions, so say in the docstring which one you mean.
 
 # %% tags=["hide-input"]
 number(
-    "Causal attention over 6 words with a window of 3 (itself and the two before). How many of the 36 pairs are seen?", 15,
+    "Causal attention reads 6 words with a window of 3: each word sees itself and the two words before it. How many of the 36 pairs are seen?", 15,
     why="1 + 2 + 3 + 3 + 3 + 3.",
-    wrong={21: "That is the whole triangle; the window takes off the far corner.", 18: "The first two words have fewer than three places to look at.", 11: "That is a window of 2. Here a word sees itself and two more."},
+    wrong={21: "That is the whole triangle. The window removes its far corner.", 18: "The first two words have fewer than three places to look at.", 11: "That is a window of 2. Here a word sees itself and two more."},
 )
 
 # %% [markdown]
 # ## Attention in fifty lines
 #
-# All of it in one module, with as few lines as it takes. It makes queries, keys and values by one linear layer that is three times as wide, as GPT-2 does.
+# Here is all of attention in one module, in as few lines as possible. It makes queries, keys and values with one linear layer that is three times as wide, as GPT-2 does.
 
 # %%
 class Attention(nn.Module):
@@ -389,22 +389,22 @@ class Attention(nn.Module):
 
 
 # %% [markdown]
-# Line by line, with B sequences of T words, C = 64 channels, H = 4 heads of d = 16:
+# Here it is line by line, with B sequences of T words, C = 64 channels, H = 4 heads of d = 16:
 #
 # | line | shape after it | why it is there |
 # |---|---|---|
-# | `packed(x)` | (B, T, 192) | The only place where a word's own numbers are read. One product in place of three: same FLOPs, fewer and larger kernels. |
-# | `unflatten` | (B, T, 3, 4, 16) | Names for what lies side by side anyway. A view. *This* order, first q, k, v and then the heads, is a convention of the weights; the wrong one has the same shape. |
-# | `permute` | (3, B, 4, T, 16) | Batch and head to the front, since nothing is ever summed over them. Still a view. |
-# | first `einsum` | (B, 4, T, T) | Every pair of places, compared. The only tensor that grows with T². |
-# | `* d ** -0.5` | | So that the softmax begins undecided, whatever d is. |
-# | `where` | | Before the softmax, so that the forbidden takes no part in the sum either. It broadcasts over heads, and over the batch if the mask has none. |
-# | `softmax(-1)` | | Over the *keys*: each query's shares sum to 1. Over `-2` the shapes would fit as well. |
-# | second `einsum` | (B, T, 4, 16) | The mean of the values. The result is asked for as `bihd` and not `bhid`: place before head, ready to be joined. |
-# | `flatten(2)` | (B, T, 64) | Heads side by side. |
-# | `mix` | (B, T, 64) | Without it no channel of one head would meet one of another before the MLP; and it lets the block decide how much of each head is added to the stream. |
+# | `packed(x)` | (B, T, 192) | Only this line reads a word's own numbers. One product replaces three. The FLOPs are the same, in fewer and larger kernels. |
+# | `unflatten` | (B, T, 3, 4, 16) | It names channels that are side by side anyway, so it is a view. *This* order, first q, k, v and then the heads, is a convention of the weights. Weights in another order have the same shape. |
+# | `permute` | (3, B, 4, T, 16) | It moves batch and head to the front, because nothing is summed over them. It is still a view. |
+# | first `einsum` | (B, 4, T, T) | It compares every pair of places. Only this table grows with T². |
+# | `* d ** -0.5` | | With this factor, the softmax begins undecided, whatever d is. |
+# | `where` | | It comes before the softmax, so the softmax's sum doesn't include forbidden places. The mask is broadcast over the heads, and over the batch if it has no batch dimension. |
+# | `softmax(-1)` | | It goes over the *keys*, so each query's shares sum to 1. With `-2` the shapes would fit as well. |
+# | second `einsum` | (B, T, 4, 16) | It makes the weighted mean of the values. The result is `bihd`, not `bhid`: the place comes before the head, ready for joining. |
+# | `flatten(2)` | (B, T, 64) | It puts the heads side by side. |
+# | `mix` | (B, T, 64) | It combines the channels of different heads. Without it, only the MLP would do that. It also lets the block decide how much of each head is added to the stream. |
 #
-# **Predict.** Weights copied from the trained model: do this and MiniGPT's own attention agree? To the last bit?
+# **Predict.** We copy the weights from the trained model. Do this module and MiniGPT's own attention agree? Even to the last bit?
 
 # %%
 def from_trained(trained):
@@ -424,7 +424,7 @@ mine, theirs = ours(x[None], triangle), first.attention(x[None])
 print(f"equal: {torch.equal(mine, theirs)}; largest difference {(mine - theirs).abs().max():.0e}")
 
 # %% [markdown]
-# Equal, here even to the last bit; don't count on that elsewhere, for one product of 192 columns may be summed in another order than three of 64. And equal to torch's fused kernel, which computes the same in another order and never has the T × T table whole? Values are half of the answer; the gradients are the other half.
+# They are equal, here even to the last bit. Don't rely on that elsewhere, because one product of 192 columns may be summed in another order than three products of 64 columns. Is our attention also equal to torch's fused kernel? That kernel computes the same in another order, and never has the whole T × T table. Equal values are half of the proof. Equal gradients are the other half.
 
 # %%
 torch.manual_seed(0)
@@ -440,9 +440,9 @@ for name, out in (("by hand", by_hand), ("fused", fused)):
     print(f"{name:8}", *(f"{g.norm():.5f}" for g in (out, *grads)))
 
 # %% [markdown]
-# Output, and the gradients of queries, keys and values. So why write it by hand? Since the fused kernel has no table, it can't show you one; and the day you want a change, a window, a bias, shared keys, you need the lines.
+# The outputs are equal, and so are the gradients of queries, keys and values. So why write attention by hand? The fused kernel has no table, so it can't show you one. And if you want a change, such as a window, a bias, or shared keys, you need the lines.
 #
-# And why does everybody call the fused one? That a GPU must say. The course has the record of an H100 ([phase 05](05_custom_op.ipynb#cell-id=how-fast-can-it-be) reads more of it), which did causal attention both ways: with the table, and with *FlashAttention*, which makes it in tiles that never leave the chip. **Predict.** The sentence gets twice as long. What becomes of the time, and of the memory that is needed beside q, k and v, in either way?
+# And why does everybody call the fused one? A GPU can answer that. The course has a record of measurements on an H100 ([phase 05](05_custom_op.ipynb#cell-id=how-fast-can-it-be) shows more of it). The GPU computed causal attention in two ways: with the table, and with *FlashAttention*, which makes the table in tiles that never leave the chip. **Predict.** The sentence gets twice as long. What happens to the time, in each of the two ways? And to the memory that is needed besides q, k and v?
 
 # %%
 from utils.instruments import records
@@ -459,25 +459,25 @@ for T in sorted({T for T, _ in cases}):
     print(f"T = {T:6,}", *(f"{took:10.2f} ms {needed:9,.1f} MB" for took, needed in figures))
 
 # %% [markdown]
-# The table has T² entries for each head, and grows fourfold with each doubling, in bytes and soon in time. At 16,384 words one table of 16 heads has 8.6 GB in 16 bits; what was needed for it, scores, mask, softmax, some of it in 32 bits, comes to 40 GB, nearly half of what this GPU has, for *one* layer and one sentence.
+# The table has T² entries for each head. When T doubles, its bytes grow fourfold, and soon its time does, too. At 16,384 words, one table of 16 heads has 8.6 GB in 16 bits. Scores, mask and softmax need such tables as well, some of them in 32 bits. Together that is 40 GB, nearly half of this GPU's memory, for *one* layer and one sentence.
 #
-# The fused kernel does the same multiplications, or half of them, for it leaves out what the mask forbids. So its time is on the way to fourfold as well, once the sentence is long enough to keep the chip busy. But at the end it is a forty-seventh of the other, and its memory only doubles. (The first line steps out of the row. With so few rows to deal out the kernel splits the keys in two, and keeps a result in float32 for each half until it joins them; the bytes fit exactly.)
+# The fused kernel does the same multiplications, but only half of them, because it leaves out the pairs that the mask forbids. So its time grows nearly fourfold as well, once the sentence is long enough to keep the chip busy. But at the end it takes a forty-seventh of the table's time, and its memory only doubles. (The first line is an exception. There are so few rows that the kernel splits the keys in two. It keeps a result in float32 for each half until it joins the halves, and the measured bytes fit that exactly.)
 
 # %% tags=["hide-input"]
 number(
-    "At T = 16,384 the fused kernel needs 34.6 MB. The result, in bfloat16, has 16 · 16,384 · 64 numbers. How many numbers of 4 bytes are left, for each row of each head? (34,603,008 bytes, to be exact, and a kibibyte of odds and ends.)",
+    "At T = 16,384 the fused kernel needs 34.6 MB. The result, in bfloat16, has 16 · 16,384 · 64 numbers. How many numbers of 4 bytes remain for each row of each head? (The exact size is 34,603,008 bytes, plus a kibibyte of small things.)",
     1,
-    why="The result takes 33,554,432 bytes; 1,048,576 are left, which is one float32 for each of 16 · 16,384 rows: the logarithm of the sum of its exponentials. From it and the scores, computed again, the backward has every weight of the table, `exp(score − that)`. Phase 06's partitioner kept two numbers, maximum and sum; they fit into one.",
-    wrong={64: "Those are the result's own channels, 2 bytes each: 33,554,432 bytes.", 16384: "That would be a row of the table, the very thing it never keeps."},
+    why="The result takes 33,554,432 bytes, so 1,048,576 bytes remain. That is one float32 for each of 16 · 16,384 rows: the logarithm of the sum of the row's exponentials. The backward computes the scores again. With this logarithm it gets every weight of the table, as `exp(score − logarithm)`. Phase 06's partitioner kept two numbers, maximum and sum. They fit into one.",
+    wrong={64: "Those are the result's own channels, 2 bytes each: 33,554,432 bytes.", 16384: "That would be a whole row of the table, and the kernel never keeps one."},
 )
 
 # %% tags=["hide-input"]
 choice(
-    "Somebody forgets `mix`. Everything trains, the loss is a little higher. What can the model no longer do?",
+    "Somebody forgets `mix`. The model trains, and its loss is only a little higher. What can the model no longer do?",
     {
-        "Look at several places at once": "Each head looks at a place of its own. That hasn't changed.",
-        "Combine channels of different heads before they are added to the stream": "Head 0 always writes to channels 0 to 15 of the stream, head 1 to the next. The MLP after it can still combine them, and that is why it is only a little worse.",
-        "Pass gradients to the values": "The values are reached through the weighted mean as before.",
+        "Look at several places at once": "Each head can still look at a different place. That hasn't changed.",
+        "Combine channels of different heads before they are added to the stream": "Head 0 always writes to channels 0 to 15 of the stream, head 1 to the next 16. The MLP can still combine them later, so the loss is only a little higher.",
+        "Pass gradients to the values": "Gradients still reach the values through the weighted mean.",
     },
     answer="Combine channels of different heads before they are added to the stream",
 )
@@ -485,7 +485,7 @@ choice(
 # %% [markdown]
 # ## One token at a time
 #
-# To write a sentence, a model is called for each word: with five words, with six, with seven. **Predict.** When the sixth word is there, what of the first five has changed, in the first layer? And in the second, whose inputs have been through attention?
+# To write a sentence, a model is called once for each new word: with five words, then with six, then with seven. **Predict.** When the sixth word comes, what changes for the first five in the first layer? And what changes in the second layer, which gets its inputs from attention?
 
 # %%
 hf = one  # MiniGPT as Hugging Face's class, from the folder
@@ -497,9 +497,9 @@ for layer in range(2):
         print(f"layer {layer + 1}, {name:7}{tuple(a.shape)}: the first five are off by {far:.0e}")
 
 # %% [markdown]
-# Nothing. No place sees a later one, in any layer, so what a place has computed is final. What the new word needs of the old ones are their keys and their values, and they can be kept: the **KV cache**. (Their queries aren't needed. They asked once.)
+# Nothing. In both layers a place sees only earlier places, so the results of a place are final. The new word needs only the keys and values of the old words, and these can be kept: this is the **KV cache**. (The old queries aren't needed again.)
 #
-# By hand, for one head: the sixth word brings one query, one key and one value. Key and value are put behind those that were kept, and the query looks at all of them. **Predict.** Does it need a mask?
+# Here it is by hand, for one head. The sixth word brings one query, one key and one value. Its key and value are appended to the kept ones, and its query looks at all of them. **Predict.** Does it need a mask?
 
 # %%
 kept_k, kept_v = k[:5], v[:5]  # of the head that we took apart
@@ -510,13 +510,13 @@ for place in range(5, length):
     print(f"“{words[place]}” looks at {len(kept_k)} keys; off by {off:.0e}")
 
 # %% [markdown]
-# Not while words come one at a time: everything in the cache is the past. As soon as two come at once (a prompt's second half, say), the first of them must not see the other, and the triangle is back, in the lower right corner.
+# It needs no mask while words come one at a time, because everything in the cache is the past. If two words come at once (for example, a prompt's second half), the first must not see the second. Then the triangle is back, in the lower right corner.
 #
-# Now with the whole model. Hugging Face calls the cache `past_key_values`. **Predict.** The second call below has one word, and a cache of five. Which position embedding does the word get? And what if somebody numbers the words of each call from 0?
+# Now we do it with the whole model. Hugging Face calls the cache `past_key_values`. **Predict.** The second call below has one word, and a cache of five words. Which position embedding does the word get? And what if somebody numbers the words of each call from 0?
 
 # %%
 def sixth(**how):
-    """The logits after the sixth word, read by itself with the other five cached."""
+    """The logits after the sixth word, which is read alone, with the other five cached."""
     cache = hf(tokens[:, :5], use_cache=True).past_key_values
     return hf(tokens[:, 5:6], past_key_values=cache, **how).logits[0, -1]
 
@@ -528,9 +528,9 @@ for name, how in (("as it comes", {}), ("from 0 again", {"position_ids": torch.t
     print(f"{name:13} off by {far:.1g}, and goes on with “{tok.decode(logits.argmax())}”")
 
 # %% [markdown]
-# The library asks the cache for its length and begins there. Whoever writes a decoder has to do the same.
+# The library asks the cache for its length, and numbers the new words from there. If you write a decoder, do the same.
 #
-# A cache is also a thing that *changes*. **Predict.** The same cache is handed to two calls, to compare two words as continuations. How many words are in it after that?
+# A cache also *changes*. **Predict.** The same cache is passed to two calls, to compare two words as continuations. How many words are in it after that?
 
 # %%
 cache = hf(tokens[:, :5], use_cache=True).past_key_values
@@ -539,23 +539,23 @@ for word in ("hablé", "comí"):
     print(f"after “{word}” the cache holds {cache.get_seq_length()}")
 
 # %% [markdown]
-# The second call has seen *yo hablé comí*. It writes into the cache that it was given: no error, and a wrong answer for the second word. Copy it (`copy.deepcopy`) before you branch.
+# The second call has seen *yo hablé comí*, because each call writes into the cache that it gets. There is no error, but the answer for the second word is wrong. Copy the cache (`copy.deepcopy`) before you branch.
 #
-# Below is the cache of your sentence, and what a step costs with it and without. **Predict.** How many times cheaper is the step that reads word 20, if the first 19 are kept?
+# Below is the cache of your sentence, and the cost of a step with a cache and without. **Predict.** If the first 19 words are kept, how many times cheaper is the step that reads word 20?
 
 # %%
 layers = [(layer.keys, layer.values) for layer in whole.layers]
 cache_growth(layers, gpt.config, prompt=5)
 
 # %% [markdown]
-# About as many times as there are words. With a cache a step costs nearly the same for each word; without, it reads everything again. What is paid is memory, and it grows for ever.
+# About as many times as there are words. With a cache, every step costs nearly the same. Without a cache, every step reads everything again. The price is memory, which grows with each word.
 
 # %% tags=["hide-input"]
 choice(
     "A model is trained with batches of whole sentences. Does it use a KV cache?",
     {
-        "Yes, it saves the same work there": "In training all words of a sentence are known, and one pass computes all places at once. There is no second step that could use what the first has kept.",
-        "No: all places are computed in one pass": "Training never waits for its own words. What it keeps instead are activations, for the backward.",
+        "Yes, it saves the same work there": "In training all words of a sentence are known, and one pass computes all places at once. There is no second step that could use a cache from the first.",
+        "No: all places are computed in one pass": "Training never waits for its own words. Instead, it keeps activations for the backward.",
     },
     answer="No: all places are computed in one pass",
 )
@@ -563,9 +563,9 @@ choice(
 # %% [markdown]
 # ## Picking a word
 #
-# The model has done its part: 600 logits. To pick one of 600 words is not the model's business any more, and most of what people call a model's *character* is decided here.
+# The model has done its part and returned 600 logits. Picking one of 600 words is no longer the model's job. But most of what people call a model's *character* is decided here.
 #
-# *Greedy* takes the likeliest. Otherwise the logits are divided by a **temperature**, the softmax makes probabilities of them, and a word is drawn. **Predict.** Is 0 a temperature? And what is left at 100?
+# *Greedy* decoding takes the likeliest word. Otherwise the logits are divided by a **temperature**, the softmax turns them into probabilities, and a word is chosen at random. **Predict.** Is 0 a temperature? And what do the probabilities look like at 100?
 
 # %%
 logits = gpt(torch.tensor([tokenizer.encode("<bos> <es> hablar <past> yo hablé")]))[0, -1]
@@ -575,11 +575,11 @@ for t in (0.1, 0.5, 1.0, 2.0, 100.0):
     print(f"temperature {t:5}: {named}")
 
 # %% [markdown]
-# Three objects after *hablé* are about equally good, and the rest hardly counts. Below 1 the first gains, above 1 the differences wear off, and at 100 nearly all 600 words are equal. As the temperature goes to 0 everything goes to the likeliest; *at* 0 the division fails, and one has to say that one means greedy.
+# Three objects after *hablé* are about equally good, and the rest hardly counts. Below 1, the first object gains. Above 1, the differences shrink, and at 100 nearly all 600 words are equally likely. As the temperature goes to 0, all probability goes to the likeliest word. *At* 0 the division fails, so 0 has to be defined as greedy.
 #
-# A high temperature lifts the good alternatives, and the 590 senseless words with them: each has next to nothing, together they have a lot. So one cuts off before drawing. **Top k** keeps the k likeliest. **Top p** keeps the fewest words, the likeliest first, that together reach at least p: few where the model is sure, many where it isn't.
+# A high temperature makes the good alternatives likelier, and also the 590 senseless words. Each of these words has almost no probability, but together they have a lot. So cut off some words before you choose. **Top k** keeps the k likeliest words. **Top p** takes the likeliest words first, and stops when they reach p together. These are few words if the model is sure, and many if it isn't.
 #
-# And how is a word drawn? With one uniform number u, from 0 up to 1. The words that are left are laid on a line, in the order of their ids, each as wide as its probability, and together 1; u falls on one of them. With a loaded die of four faces, whose third never comes: **Predict.** Which face is u = 0.1, exactly at the end of the first? And which is u = 0.5?
+# And how is a word chosen at random? With one uniform random number u, from 0 up to 1. Put the remaining words on a line of length 1, in the order of their ids, each as wide as its probability. Then u falls on one of them. Here is a loaded die with four faces, and the third face never comes. **Predict.** Which face is u = 0.1, exactly at the end of the first face? And which face is u = 0.5?
 
 # %%
 die = torch.tensor([0.1, 0.4, 0.0, 0.5])
@@ -590,17 +590,17 @@ faces = torch.searchsorted(ends, throws, right=True)
 print("how often:", faces.bincount(minlength=4) / len(throws))
 
 # %% [markdown]
-# A face has its beginning and not its end, as u has 0 and not 1. So 0.5 is the fourth face and not the third, which is 0 wide and can't be hit: with "up to and including" a word of probability 0 might be said. Given the same u, the same face: dice can be handed in, and a test can be exact.
+# A face includes its beginning but not its end, just as u includes 0 but not 1. So 0.5 is the fourth face. The third face is 0 wide and can't be hit. If a face included its end, a word of probability 0 could be picked. The same u always gives the same face. So the random numbers can be passed in, and a test can be exact.
 #
-# **Predict**, then move: temperature 2, k = 50. Does p = 0.9 cut anything off? Which of the settings changes a word without touching u?
+# **Predict**, then move the sliders. At temperature 2 and with k = 50, does p = 0.9 cut anything off? Which settings can change the word while u stays the same?
 
 # %%
 next_word(logits, tokenizer.vocabulary, temperature=2.0, top_k=50, top_p=0.9, u=0.62)
 
 # %% [markdown]
-# Of 50 words 29 more are cut off, and the three good ones have the more. Which setting changes the word? All of them do. The line is laid anew whenever something is cut, because what is left must sum to 1 again; so u may fall on another word.
+# Of the 50 words, 29 more are cut off, and the three good ones gain. Which settings can change the word? All of them. After each cut, the remaining probabilities must sum to 1 again. So the line is laid out again, and u may fall on another word.
 #
-# The *order* counts. **Predict.** Top p = 0.9, at temperature 3: how many words are left, if the logits are divided first, and if they are cut first? And does it matter for top k?
+# The *order* matters. **Predict.** Top p is 0.9 and the temperature is 3. How many words are left if the logits are divided first? How many are left if words are cut off first? And does the order matter for top k?
 
 # %%
 from transformers import TemperatureLogitsWarper, TopKLogitsWarper, TopPLogitsWarper
@@ -613,42 +613,42 @@ for name, cut in (("top p = 0.9", nucleus), ("top k = 5", best)):
     print(f"{name:12} divided first: {first_warm:3} words left, cut first: {first_cut}")
 
 # %% [markdown]
-# Dividing changes no order, so the k likeliest stay the same. But it changes the shares, and so what it takes to reach p. Hugging Face divides first, then k, then p; other programs do it the other way, and the same three settings are another writer.
+# Dividing doesn't change the ranking, so the k likeliest words stay the same. But it changes the probabilities, and with them the number of words that are needed to reach p. Hugging Face divides first, then applies k, then p. Other programs use another order, so the same three settings write different texts there.
 #
-# Two corners that are easy to get wrong. **Predict.** Logits 1, 2, 2, 2, 0. What does top k = 2 leave? And top p = 0.5, if the first word alone already has more than that?
+# Two special cases are easy to get wrong. **Predict.** The logits are 1, 2, 2, 2, 0. Which words does top k = 2 leave? And which words does top p = 0.5 leave if the first word alone already has more than that?
 
 # %%
 print("top k = 2: ", TopKLogitsWarper(2)(None, torch.tensor([[1.0, 2.0, 2.0, 2.0, 0.0]])))
 print("top p = 0.5:", TopPLogitsWarper(0.5)(None, torch.tensor([[5.0, 2.0, 1.0]])))
 
 # %% [markdown]
-# Among three that are equal there are no two likeliest. This implementation cuts what is *below* the second, and keeps all three; others, and the lab, let the smaller id go first and keep two. And the word that crosses p belongs to those that are kept; if it didn't, a sure model would have no word left.
+# Among three equal words there are no two likeliest. This implementation cuts only the words *below* the second, so it keeps all three. Others, and the lab, let the smaller id go first and keep two. And the word at which the sum reaches p is kept. Otherwise a model that is sure would have no word left.
 
 # %% tags=["hide-input"]
 number(
-    "Probabilities 0.5, 0.3, 0.15, 0.05; top p = 0.7, then u = 0.7. Which word, counted from 0, if they lie on the line in this order?", 1,
-    why="0.5 and 0.3 are kept: 0.5 alone is less than 0.7. Rescaled, 0.625 and 0.375; 0.7 is beyond 0.625.",
-    wrong={0: "0.5 has not reached 0.7 yet. The word that crosses it stays, too.", 2: "The third is cut off: 0.5 + 0.3 have reached 0.7 already."},
+    "The probabilities are 0.5, 0.3, 0.15 and 0.05, in this order on the line. Top p is 0.7, and then u is 0.7. Which word is it, counted from 0?", 1,
+    why="0.5 alone is less than 0.7, so 0.5 and 0.3 are kept. Rescaled, they are 0.625 and 0.375, and 0.7 is beyond 0.625.",
+    wrong={0: "0.5 has not reached 0.7 yet. The word that reaches it stays, too.", 2: "The third word is cut off, because 0.5 + 0.3 is already more than 0.7."},
 )
 
 # %% tags=["hide-input"]
 true_false(
     "With `top_k=1`, temperature doesn't matter.", True,
-    "The likeliest stays the likeliest whatever the logits are divided by, and it is the only one left. The same for a very small top p.",
+    "The likeliest word stays the likeliest, whatever the logits are divided by, and it is the only word left. The same is true for a very small top p.",
 )
 
 # %% [markdown]
 # ## A resting place
 #
-# Here the first sitting ends: a sentence goes through the model, and a word comes out. With what you have read you can solve exercises 1 to 4 of [the lab](../release/08_transformer/08_transformer.ipynb), 17 of its 44 points: who may look where, attention in fifty lines, one token at a time, and the choice of a word. Exercise 11, about five lines of your own attention, can be answered then as well. The others belong to what follows.
+# Here the first sitting ends: a sentence goes into the model, and the next word is picked. You can now solve exercises 1 to 4 of [the lab](../release/08_transformer/08_transformer.ipynb), 17 of its 44 points: who may look where, attention in fifty lines, one token at a time, and the choice of a word. You can also answer exercise 11, about five lines of your own attention. The other exercises belong to the second sitting.
 
 # %% [markdown] tags=["needs-kernel"]
-# When you come back, run the cells above again (*Run → Run All Above Selected Cell*), for what follows uses their names.
+# When you come back, run the cells above again (*Run → Run All Above Selected Cell*), because the rest uses their names.
 
 # %% [markdown]
 # ## Sentences of unequal length
 #
-# One prompt at a time leaves a machine idle. But prompts have different lengths, and a tensor is a rectangle. The gaps are filled with `<pad>`, and the question is on which side.
+# A single prompt doesn't keep a machine busy, so several go through the model together. But prompts have different lengths, and a tensor is a rectangle. The gaps are filled with `<pad>`. This is called *padding*, and the question is on which side it goes.
 
 # %%
 three = [
@@ -661,7 +661,7 @@ for row, seen in zip(batch["input_ids"], batch["attention_mask"]):
     print(*(f"{word:9}" for word in tok.convert_ids_to_tokens(row)), seen.tolist())
 
 # %% [markdown]
-# On the left: this tokenizer's folder says so (`padding_side`). The default of most is the right. **Predict.** `generate` on this batch, and on one that is padded on the right. Who says what?
+# The padding is on the left, because this tokenizer's folder says so (`padding_side`). Most tokenizers pad on the right by default. **Predict.** What does `generate` write for this batch? And what does it write for a batch that is padded on the right?
 
 # %%
 for side in ("left", "right"):
@@ -672,11 +672,11 @@ for side in ("left", "right"):
 tok.padding_side = "left"
 
 # %% [markdown]
-# On the right, the first row goes on *after* its padding: *yo la verdad ayer*, a sentence without its verb. The logits that `generate` reads are those of the last column, and there stands a `<pad>`. The mask did what it should, nobody looked at the padding; only the question was asked at the wrong place. The longest row is right, so a test with one prompt, or with equal ones, sees nothing. (There is a warning for it. We have switched warnings off, you remember.)
+# With padding on the right, the first row continues *after* its padding: *yo la verdad ayer*, a sentence without its verb. `generate` reads the logits of the last column, and in this row that is a `<pad>`. The mask did its work, and no word looked at the padding. But the logits were read at the wrong place. The longest row is right, so a test with one prompt, or with prompts of equal length, finds nothing. (There is a warning about this, but we switched warnings off.)
 #
-# It isn't the right side as such that is wrong. In training one pads on the right and thinks nothing of it. The course's own `generate` fills on the right, too; it reads each row's logits at that row's *last word*, and since it is causal it needs no mask for that.
+# The right side itself isn't wrong. In training, padding goes on the right, and that is fine. The course's own `generate` pads on the right, too. It reads each row's logits at that row's *last word*. It needs no mask for that, because the model is causal.
 #
-# Left padding has a catch of its own. **Predict.** Below, the padded batch goes through the model directly, with its mask. How far are the logits from those of each prompt alone?
+# Left padding has a different catch. **Predict.** Below, the padded batch goes through the model directly, with its mask. How far are the logits from the logits of each prompt alone?
 
 # %%
 batch = tok(three, return_tensors="pt", padding=True)
@@ -689,27 +689,27 @@ for name, how in (("as it comes", {}), ("with positions", {"position_ids": count
 print(counted)
 
 # %% [markdown]
-# Off by 3 and by 1 in the two rows that are padded. The mask hides the filling, but the words had been *counted* with it: *yo* stood at place 6 and not at 4, and got another position embedding. `generate` counts from the first real word; a plain call does not. From the mask the places follow by a running sum.
+# They are off by 3 and by 1 in the two padded rows. The mask hides the padding, but the positions *count* it. So *yo* got the position embedding of place 6, and it should get the embedding of place 4. `generate` counts from the first real word, but a plain call does not. A running sum over the mask gives the right places.
 #
-# The end is unequal, too. A row that has written `<eos>` must stop, while others go on. It stays in the rectangle and gets `<pad>`, as you see above; what it would have gone on to say is thrown away. When all rows are done, one stops.
+# The rows also end at different times. A row that has written `<eos>` must stop, but other rows go on. The finished row stays in the rectangle and gets `<pad>`, as you see above. Its further words are thrown away. When all rows are done, `generate` stops.
 
 # %% tags=["hide-input"]
 choice(
-    "A batch is padded on the left, mask and positions are right, and a cache is used. The second call has one new word a row. Which mask does attention need?",
+    "A batch is padded on the left, mask and positions are right, and a cache is used. The second call has one new word for each row. Which mask does attention need?",
     {
-        "None: the new words may see everything": "They may see everything that is real. The keys of the padding are in the cache as well.",
-        "One column: the new word is real": "The mask is about keys, and there are as many keys as the cache has words, and one.",
-        "The old mask with a column of ones behind it": "One entry for each key, cached ones included. And the new word's position is the number of real words before it, not the number of columns.",
+        "None: the new words may see everything": "They may see every real word. But the keys of the padding are in the cache as well.",
+        "One column: the new word is real": "The mask is about keys: one for each word in the cache, and one for the new word.",
+        "The old mask with a column of ones after it": "The mask has one entry for each key, cached keys included. And the new word's position is the number of real words before it, not the number of columns.",
     },
-    answer="The old mask with a column of ones behind it",
+    answer="The old mask with a column of ones after it",
 )
 
 # %% [markdown]
 # ## What it costs
 #
-# The products of a forward pass are countable. For each word, a block has four maps of C × C in attention and two of C × 4C in the MLP; the head has C × 600 once, one row of weights for each word that it knows; 2 FLOPs a weight. And attention compares and gathers: each *pair* of query and key costs 2 · C for the score and 2 · C for the value, in each block. The whole table is computed, masked or not.
+# The products of a forward pass can be counted. In each block, every word goes through four maps of C × C in attention and two maps of C × 4C in the MLP. Then it goes once through the head, which has C × 600 weights, one row for each word that it knows. Each weight costs 2 FLOPs for each word. Attention also compares and gathers. In each block, each *pair* of query and key costs 2 · C FLOPs for the score and 2 · C for the value. The whole table is computed, masked or not.
 #
-# **Predict.** 32 words written one at a time, without a cache, each step reading all words so far. How many passes over 32 words is that worth? And with a cache?
+# **Predict.** A model writes 32 words one at a time, without a cache, and each step reads all words so far. How many passes over 32 words cost the same? And how many if there is a cache?
 
 # %%
 from torch.utils.flop_counter import FlopCounterMode
@@ -745,9 +745,9 @@ print(f"with a cache: {counted_flops(with_cache) / one_pass:.2f} times")
 hf.set_attn_implementation("sdpa")
 
 # %% [markdown]
-# Sixteen passes, half of 32, and a text of 1,000 words would take hundreds. With a cache it is *less* than one, since a new word never looks at the upper triangle, which the pass computes and throws away. Be careful with the last figure, though: it counts arithmetic. Word by word, every weight is fetched from memory for a single multiplication, and [phase 01](01_tensors.ipynb#cell-id=counting-flops-and-bytes)'s roofline told you what bounds such a product. That is why a prompt is read in one pass, why services put many users into one batch, and why reading is cheaper than writing on every price list.
+# It costs sixteen passes, half of 32, and a text of 1,000 words would cost hundreds. With a cache it costs *less* than one pass. One pass computes the upper triangle and throws it away, but a new word never looks there. Be careful with the last figure, because it counts only arithmetic. Word by word, every weight is fetched from memory for a single multiplication. The roofline of [phase 01](01_tensors.ipynb#cell-id=counting-flops-and-bytes) says that memory limits such a product. That is why a prompt is read in one pass, and why services put many users into one batch. It is also why reading is cheaper than writing on every price list.
 #
-# And the memory: two vectors of C numbers for each word, in each layer.
+# And the memory? Each layer keeps two vectors of C numbers for each word.
 
 # %%
 def cache_gib(layers, kv_width, words, itemsize=2, rows=1):
@@ -761,20 +761,20 @@ for name, sizes in SIZES.items():
     print(f"{name:11}{sizes[-1]:5} words in 16 bits: {size:9.2g} GiB, for 32 users {32 * size:.2g}")
 
 # %% [markdown]
-# Two GiB for one user of a 7B model whose weights are 13. It is the cache, not the weights, that says how many users a GPU can serve. The last line has 32 heads of 128 channels that ask and only 8 that answer, four queries to a key: *grouped* heads. A quarter of the cache for each word. You make such a model in the lab.
+# One user of a 7B model needs a cache of two GiB, and the weights take 13 GiB for all users. So the cache, not the weights, decides how many users a GPU can serve. The model of the last line has 32 query heads of 128 channels, but only 8 heads for keys and values. Four query heads share one key head, so its heads are *grouped*. It needs a quarter of the cache for each word. You make such a model in the lab.
 
 # %% tags=["hide-input"]
 number(
-    "A model of 24 layers and width 1024, 16 heads, all with keys of their own. How many KiB does its cache take for one word, in float16?", 96,
+    "A model has 24 layers, width 1024, and 16 heads, each with its own keys. How many KiB does its cache take for one word, in float16?", 96,
     unit="KiB",
     why="2 (keys and values) · 24 · 1024 · 2 bytes = 98,304 bytes.",
-    wrong={48: "Keys *and* values.", 1536: "The 16 heads share the width of 1024; it isn't 1024 each.", 192: "A float16 has 2 bytes."},
+    wrong={48: "The cache has keys *and* values.", 1536: "The 16 heads share the width of 1024. They don't have 1024 channels each.", 192: "A float16 has 2 bytes."},
 )
 
 # %% [markdown]
 # ## MiniGPT as a Hugging Face model
 #
-# Back to the folder. `AutoModelForCausalLM` isn't a model. It opens `config.json`, finds a `model_type`, and looks it up among the classes that somebody has registered.
+# Back to the folder. `AutoModelForCausalLM` isn't a model. It opens `config.json`, reads the `model_type`, and looks up the class that is registered for it.
 
 # %%
 import json
@@ -786,9 +786,9 @@ for field in ("model_type", "architectures", "n_embd", "n_head", "n_layer", "n_p
 print("auto gives:", type(one).__name__, "  the friend's:", type(two).__name__)
 
 # %% [markdown]
-# The folder *says* which class it was written by, under `architectures`. `GPT2LMHeadModel.from_pretrained` doesn't ask; you named a class and you get it.
+# The folder *says*, under `architectures`, which class wrote it. `GPT2LMHeadModel.from_pretrained` ignores that field. You named a class, and you get it.
 #
-# MiniGPT is nearly a GPT-2, and here is how the two name their parts. **Predict.** The shape of `c_attn.weight`, which makes q, k and v, given that `nn.Linear(64, 192)` has a weight of (192, 64)?
+# MiniGPT is nearly a GPT-2, and here is how the two name their parts. **Predict.** `c_attn` makes q, k and v. `nn.Linear(64, 192)` has a weight of (192, 64). What is the shape of `c_attn.weight`?
 
 # %%
 theirs = one.state_dict()
@@ -803,9 +803,9 @@ for mine, name in pairs:
     print(f"{mine:33}{shape!s:10} {name:36}{tuple(theirs[name].shape)}")
 
 # %% [markdown]
-# (64, 192). GPT-2 came from TensorFlow, and its `Conv1D` is a linear layer that keeps its weight the other way round, as (in, out). Whoever moves weights has to turn them: all those of `c_` layers, and not the embeddings, nor the head. (In other files you meet two more habits. GPT-2 itself has no head of its own, it uses the embedding's weight once more, and a file need not hold it twice. And old files hold each block's mask among the weights, as `attn.bias`.)
+# It is (64, 192). GPT-2 came from TensorFlow, and its `Conv1D` is a linear layer that keeps its weight the other way round, as (in, out). If you move weights, you must transpose the weights of the `c_` layers, but not the embeddings or the head. (Other files have two more habits. GPT-2 itself has no separate head weight. It uses the embedding's weight again, so a file need not contain it twice. And old files contain each block's mask among the weights, as `attn.bias`.)
 #
-# **Predict.** `c_proj.weight` is 64 by 64. If you forget to turn *that* one, which of the library's checks fails?
+# **Predict.** `c_proj.weight` is 64 by 64. If you forget to transpose *that* one, which of the library's checks fails?
 
 # %%
 swapped = copy.deepcopy(one)
@@ -815,7 +815,7 @@ print(swapped.load_state_dict(state, strict=True))
 print("says:", say(swapped, "<bos> <es> hablar <past> yo"))
 
 # %% [markdown]
-# None: names and shapes fit, and that is all a loader can check. No loader can know what the numbers *mean*. The logits can: run both models on one input and compare. Nothing else is a proof that weights have been moved rightly, and it takes one line.
+# No check fails. Names and shapes fit, and a loader can't check more. It can't know what the numbers *mean*. But the logits show it: run both models on one input and compare. Nothing else proves that weights were moved correctly, and it takes one line.
 
 # %%
 for name, model in (("one", one), ("two", two), ("swapped", swapped)):
@@ -823,7 +823,7 @@ for name, model in (("one", one), ("two", two), ("swapped", swapped)):
     print(f"{name:8} logits off by at most {far:.1e}")
 
 # %% [markdown]
-# So `one` is MiniGPT and `two` isn't. What has the friend's class left out? `from_pretrained` has known all along, and gives it to whoever asks.
+# So `one` is MiniGPT and `two` isn't. What did the friend's class leave out? `from_pretrained` knows it, and says so if you ask.
 
 # %%
 _, report = GPT2LMHeadModel.from_pretrained(FOLDER, output_loading_info=True)
@@ -835,9 +835,9 @@ for word in ("cada", "esta", "hoy", "siempre", "mañana"):
     print(f"  {word:9}{missing[tokenizer.id(word)]:6.2f}")
 
 # %% [markdown]
-# The head's bias. GPT-2 has none, so its class had no place for these 600 numbers and dropped them. A bias on a word is a liking for it, whatever the sentence: *esta* and *cada* are liked, *mañana* and *siempre* a little less. That was the other taste.
+# It left out the head's bias. GPT-2's head has no bias, so its class had no place for these 600 numbers and dropped them. A bias makes a word likelier in every sentence. MiniGPT likes *esta* and *cada*, and it likes *mañana* and *siempre* a little less. That was the difference of taste.
 #
-# And it would have said so on the screen, had we not switched that off. Here is what the friend's line would have written, at the level of logging that the library begins with.
+# The library would have said so on the screen, but we switched that off. Here is what the friend's line writes at the library's default level of logging.
 
 # %%
 import io
@@ -857,10 +857,10 @@ said = re.sub("\x1b.*?m", "", heard.getvalue()).replace(str(FOLDER), "…")  # w
 print(*(textwrap.fill(line, 100) for line in said.splitlines()), sep="\n")
 
 # %% [markdown]
-# Everything is in it: the wrong class, and the weight that found no place. Half the world switches it off, because much of what comes in that red is there every time and means nothing.
+# It says everything: the class is wrong, and one weight has no place. Half the world switches these red lines off, because many of them come every time and mean nothing.
 #
 #
-# What does it do with the opposite, a weight that the class has and the file hasn't? **Predict.** The folder is loaded as a classifier, twice. Error, zeros, or random numbers?
+# And the opposite case? What does the library do if the class has a weight and the file doesn't? **Predict.** The folder is loaded as a classifier, twice. Do you get an error, zeros, or random numbers?
 
 # %%
 from transformers import GPT2ForSequenceClassification
@@ -872,7 +872,7 @@ same = torch.equal(a.score.weight, b.score.weight)
 print(f"twice the same: {same}   deviation {a.score.weight.std():.3f}")
 
 # %% [markdown]
-# Random numbers, new ones each time, and again no error. There is a reason for it: one takes a trained body and puts a new head on it, which is then trained, and the library can't know whether that is what you are doing. Only shapes that don't fit raise. And a folder that isn't there:
+# You get random numbers, new ones each time, and again no error. There is a reason: people take a trained model, put a new head on it, and then train that head. The library can't know whether you are doing this. It raises an error only if shapes don't fit. And what if a folder doesn't exist?
 
 # %%
 def attempt(action):
@@ -887,17 +887,17 @@ attempt(lambda: AutoModelForCausalLM.from_pretrained("mini-gtp"))
 attempt(lambda: AutoModelForCausalLM.from_pretrained(FOLDER / "nothing"))
 
 # %% [markdown]
-# The name of a folder may also be the name of a model on the hub, so a mistyped folder is looked for there. This course has switched the hub off (`HF_HUB_OFFLINE=1`, before the import), and so the answer comes at once, in words about a connection that nobody has tried. With the hub on, and no network, it tries for half a minute; with one, somebody else's model may be called that.
+# The name of a folder may also be the name of a model on the hub, so the library looks for a mistyped folder there. This course has switched the hub off (`HF_HUB_OFFLINE=1`, before the import). So the error comes at once, and it mentions a connection that was never tried. If the hub is on but there is no network, the library tries for half a minute. If there is a network, somebody else's model may have that name.
 #
-# Who should have told you? The library did, in a table that everybody hides. The folder did, in a field that nobody asked. **You** have to ask: for the report, which is a value and can be tested; and for the logits of one input, which you know.
+# How could you have known? The library said it, in a table that everybody hides. The folder said it, in a field that nothing read. **You** have to check two things. The first is the report, which is a value and can be tested. The second is the logits for one input, if you know what they should be.
 
 # %% tags=["hide-input"]
 choice(
     "`from_pretrained` reports no missing, no unexpected and no mismatched keys. What do you know?",
     {
-        "The model computes what the original did": "The swapped `c_proj` would pass as well, and so would another activation function, another number of heads, another ε.",
-        "Every weight of the file has a place, and every place has a weight": "Names and shapes, no more. The rest is in the config and in the code of the class, and only outputs that you compare can vouch for it.",
-        "The weights were trained": "A freshly made model that was saved has all of its keys.",
+        "The model computes what the original did": "The swapped `c_proj` would pass as well, and so would another activation function, another number of heads, or another ε.",
+        "Every weight of the file has a place, and every place has a weight": "The report is only about names and shapes. The rest is in the config and in the code of the class, and only a comparison of outputs can prove it.",
+        "The weights were trained": "An untrained model that was saved has all of its keys, too.",
     },
     answer="Every weight of the file has a place, and every place has a weight",
 )
@@ -905,7 +905,7 @@ choice(
 # %% [markdown]
 # ## What the folder can do
 #
-# What is it good for, to have the form of a library? Everything that was written for the form. The tokenizer first: text in, ids and a mask out.
+# Why use a library's form? Because you can use everything that was written for that form. The tokenizer comes first: it takes a text, and returns ids and a mask.
 
 # %%
 print(dict(tok("<bos> <es> hablar <past> yo")))
@@ -913,9 +913,9 @@ print(tok.tokenize("yo hablé español anoche."))
 attempt(lambda: tok("yo hablé chino"))
 
 # %% [markdown]
-# (A tokenizer of whole words has an end, and 600 words is where this one has it. Those of large models cut unknown words into pieces, down to bytes, and know everything.)
+# (A tokenizer of whole words knows a limited number of words, in this case 600. The tokenizers of large models cut unknown words into pieces, down to bytes, so they can read everything.)
 #
-# `generate` has all of *Picking a word* and *One token at a time*. **Predict.** Called without settings, does it draw or take the likeliest? Is its cache on? How long does it go on?
+# `generate` can do everything from *Picking a word* and *One token at a time*. **Predict.** Without settings, does it choose at random or take the likeliest word? Does it use a cache? How many words does it write at most?
 
 # %%
 import warnings
@@ -936,9 +936,9 @@ read = prompt["input_ids"].shape[1]
 print("words:", read, "and", endless.shape[1] - read)
 
 # %% [markdown]
-# What isn't set falls back on built-in values: greedy, a cache, and at most 20 new words. A folder brings its own `generation_config.json` along, and its author may have set other things there; whoever compares two models should look.
+# If settings are missing, built-in values are used: greedy, a cache, and at most 20 new words. A folder has its own `generation_config.json`, and its author may have set other values there. Look at it before you compare two models.
 #
-# Attention weights next. **Predict.** How many maps does this give?
+# Next, the attention weights. **Predict.** How many maps does each of these two calls return?
 
 # %%
 out = one(tokens, output_attentions=True)
@@ -948,9 +948,9 @@ maps_hf = torch.stack(eager(tokens, output_attentions=True).attentions)[:, 0]
 print("eager:   ", tuple(maps_hf.shape), f"off from ours by {(maps_hf - maps).abs().max():.0e}")
 
 # %% [markdown]
-# None, and no error: the fused kernel never has the table, so there is nothing to hand out. `attn_implementation="eager"` chooses the plain lines, and there the maps are; they are ours. Fast or visible, not both.
+# The first call returns no map, and raises no error. The fused kernel never has the table, so it has nothing to return. `attn_implementation="eager"` chooses the plain lines, and they return maps that are equal to ours. Attention can be fast or visible, not both.
 #
-# `generate` hands them out as well, if it may return more than tokens. **Predict.** The batch of three from before, padded on the left, three new words, two layers. Which shape has the table of the second word? And what do the shares of each prompt's last word sum to, with the padding and without?
+# `generate` returns these maps as well, if you let it return more than tokens. **Predict.** We use the batch of three prompts from before, padded on the left, with three new words and two layers. Which shape does the table of the second word have? And what do the shares of each prompt's last word sum to, with the padding and without it?
 
 # %%
 wanted = {"output_attentions": True, "return_dict_in_generate": True}
@@ -961,9 +961,9 @@ asks = written.attentions[0][1][:, 0, 6]  # layer 2, head 1: the prompts' last w
 print(asks, "  sums", asks.sum(-1))
 
 # %% [markdown]
-# Before the first new word the whole prompt is read, 7 queries by 7 keys; from then on, with the cache, one query meets one key more each time. Each row sums to 1 over what may be seen, and in the padding's columns stand zeros: who lays such a row beside the prompt's words has to cut them off, or the words slip. And `generate` has counted the places from the first real word. A plain call of the padded batch gives shares that sum to 1 as well, and are others.
+# Before the first new word the whole prompt is read, so the table has 7 queries and 7 keys. After that, with the cache, there is one query, and one key more each time. Each row sums to 1 over the places that may be seen, and the padding's columns are zeros. Cut these columns off before you put such a row beside the prompt's words. Otherwise the shares belong to the wrong words. And remember that `generate` counted the places from the first real word. A plain call of the padded batch gives shares that also sum to 1, but they are different.
 #
-# With `labels` it computes the loss. **Predict.** In [phase 07](07_training.ipynb#cell-id=minigpt-from-nothing) the targets were the inputs moved by one. If you hand those in as labels, is the loss right?
+# With `labels`, the model computes the loss. **Predict.** In [phase 07](07_training.ipynb#cell-id=minigpt-from-nothing) the targets were the inputs moved by one. If you pass those targets as labels, is the loss right?
 
 # %%
 inputs, targets = evaluation_lines()
@@ -975,29 +975,29 @@ print(f"ours {ours_loss:.4f}, labels moved by us {one(x64, labels=y64).loss:.4f}
       f"not moved {one(x64, labels=places_of_inputs).loss:.4f}")  # fmt: skip
 
 # %% [markdown]
-# The class moves them itself. Labels that were moved before are moved twice, and the model is trained to say the word *after* the next, which it learns as well as it can.
+# The class moves the labels itself. Labels that you already moved are moved twice. Then the model is trained to say the word *after* the next one, and it learns that as well as it can.
 #
-# And the longest sentence. MiniGPT's own class says what is wrong; **predict** what this one says of 33 words.
+# And what if a sentence is too long? MiniGPT's own class says what is wrong. **Predict** what this class says about 33 words.
 
 # %%
 attempt(lambda: gpt(torch.zeros(1, 33, dtype=torch.long)))
 attempt(lambda: one(torch.zeros(1, 33, dtype=torch.long)))
 
 # %% [markdown]
-# An index out of range, from the depth of an embedding: the positions have 32 rows. Remember what it means: *longer than the context*.
+# It says that an index is out of range. The error comes from deep inside an embedding, because the position embedding has only 32 rows. Remember what that error means: *longer than the context*.
 
 # %% tags=["hide-input"]
 true_false(
     "`hf(tokens, labels=tokens)` on a batch padded with `<pad>` counts the padding in the loss.", True,
-    "Only labels of −100 are passed over; the attention mask says nothing to the loss. Padding must be −100 in the labels, as in phase 07.",
+    "Only labels of −100 are skipped, and the loss ignores the attention mask. Padding must be −100 in the labels, as in phase 07.",
 )
 
 # %% [markdown]
 # ## A model of the hub
 #
-# A folder of your own is the exception. Most models have a name, `owner/model`, and the library fetches them, from a repository that its owner goes on changing. What comes to lie on your disk, and what may be different tomorrow?
+# Your own folder is the exception. Most models have a name, `owner/model`. The library downloads them from a repository, and its owner may change that at any time. What is on your disk after a download, and what may be different tomorrow?
 #
-# There is no network here, and none is needed: what a download leaves behind can be made by hand. The contents of each file, under their hash. For each commit a folder of links to them. And a note which commit was `main` when somebody last looked.
+# There is no network here, and you need none, because we make by hand what a download leaves behind. The contents of each file are stored under their hash. Each commit has a folder of links to these contents. And a small file says which commit was `main` at the last download.
 
 # %%
 import hashlib
@@ -1010,7 +1010,7 @@ for part in ("blobs", "refs"):
 
 
 def downloaded(commit, model):
-    """Leave on the disk what a download of a commit leaves, as the newest."""
+    """Write to the disk what a download of the newest commit leaves there."""
     folder = save_folder(repo / "snapshots" / commit, model)
     for file in folder.iterdir():
         blob = repo / "blobs" / hashlib.sha256(file.read_bytes()).hexdigest()
@@ -1020,7 +1020,7 @@ def downloaded(commit, model):
 
 
 # %% [markdown]
-# Two commits. In the second the author has tidied up: that bias in the head, who needs it? **Predict.** Each commit has five files. How many contents are kept for both?
+# There are two commits. In the second one, the author has tidied up and set the head's bias to zeros. **Predict.** Each commit has five files. How many different contents are kept for both commits together?
 
 # %%
 OLD, NEW = "0a" * 20, "1b" * 20  # a commit's name has 40 hexadecimal digits
@@ -1034,12 +1034,12 @@ for path in sorted(path for path in repo.rglob("*") if not path.is_dir()):
     print(re.sub(r"([0-9a-f]{4})[0-9a-f]{36,60}", r"\1…", line))
 
 # %% [markdown]
-# Six: config, tokenizer and all that has stayed the same are kept once, and the weights twice. Nothing is ever taken out of there but by you, and this is how disks fill up (`hf cache ls` shows it).
+# Six contents are kept. The config, the tokenizer and everything else that stayed the same are kept once, and the weights are kept twice. Nobody but you deletes anything there, so disks fill up (`hf cache ls` shows how much).
 #
-# The name now works as it does for any model of the hub. **Predict.** Which of the two do you get by the name alone? By the old commit? By its first seven digits, which git would understand?
+# The name now works as it does for any model of the hub. **Predict.** Which of the two models do you get with only the name? With the old commit? With its first seven digits, which git would understand?
 
 # %%
-prompt = other[0][0]  # one of those at which the bias was heard
+prompt = other[0][0]  # one of the prompts where the bias made a difference
 for how in ({}, {"revision": "main"}, {"revision": OLD}, {"revision": OLD[:7]}):
     try:
         said = say(
@@ -1050,9 +1050,9 @@ for how in ({}, {"revision": "main"}, {"revision": OLD}, {"revision": OLD[:7]}):
     print(str(how).replace(OLD, "0a0a…"), said, sep="  ")
 
 # %% [markdown]
-# By the name alone you get whatever `main` is. Nobody has changed a line of your notebook, and it says something else than last week: there is the friend's model again, and this time not even the report has anything to say. With the hub on, the library asks it at each load where `main` is now; with `HF_HUB_OFFLINE=1`, or `local_files_only=True`, it takes the note in `refs`. A **commit** can't move. Whoever publishes a number writes `revision=` beside the name, all forty digits. (A tag or a branch is good as well, as long as its owner leaves it where it is. Seven digits are no commit to the library: it looks for a branch or a tag of that name, and offline that ends in words about a connection.)
+# With only the name, you get the commit that is `main` now. No line of your notebook has changed, and yet it writes something different from last week. The friend's model is back, and this time even the report is empty. If the hub is on, the library asks at each load which commit is `main` now. With `HF_HUB_OFFLINE=1` or `local_files_only=True`, it uses the file in `refs`. But a **commit** can't change. If you publish a number, write `revision=` beside the name, with all forty digits. (A tag or a branch works as well, as long as its owner doesn't move it. The library doesn't read seven digits as a commit. It looks for a branch or a tag of that name, and offline that ends in an error about a connection.)
 #
-# Then the **dtype**. Today's weights are stored in 16 bits. **Predict.** Of a folder in bfloat16, what comes back if you say nothing? And does `dtype=torch.float32` bring back what had been rounded away?
+# Then the **dtype**. Today's weights are stored in 16 bits. **Predict.** If a folder is in bfloat16 and you set no dtype, which dtype does the model have? And does `dtype=torch.float32` bring back the digits that were rounded away?
 
 # %%
 half = Path(tempfile.mkdtemp()) / "half"
@@ -1064,9 +1064,9 @@ for how in ({}, {"dtype": torch.float32}):
     print(f"{how!s:26}{model.dtype!s:15} logits off by {far:.3f}")
 
 # %% [markdown]
-# It comes back as it was stored, and then it computes in it, too. (Up to its version 4 the library made float32 of everything; the argument was called `torch_dtype` then, and still may be.) In float32 the weights stay the rounded ones, but nothing is rounded after them. If you compare two models, say the dtype; otherwise it is the files that decide.
+# The model has the stored dtype, and it computes in that dtype, too. (Up to version 4, the library converted everything to float32. The argument was called `torch_dtype` then, and that name still works.) In float32 the weights are still the rounded ones, but later results are not rounded to 16 bits. If you compare two models, set the dtype. Otherwise the files decide.
 #
-# And the **code**. A new architecture is not in the library yet, so its authors put their class beside the weights, and name it in the config. **Predict.** What could a line in that file do, and when?
+# And the **code**. A new architecture is not in the library yet, so its authors put a file with their class beside the weights, and name the class in the config. **Predict.** What could a line in that file do, and when?
 
 # %%
 own = Path(tempfile.mkdtemp()) / "own"
@@ -1080,15 +1080,15 @@ except ValueError as error:
     print(textwrap.fill(str(error).splitlines()[0].replace(str(own), "own"), 100))
 
 # %% [markdown]
-# Anything, and at once: to get at the class the file is imported, and an import runs every line of it, as you, before a weight has been read. So the library refuses. If you don't say `trust_remote_code` at all, it asks, *y* or *N*, and takes fifteen seconds of silence for a no. `True` is also said of the file that its owner puts there next week, unless a commit stands beside it. And it is not only about new architectures: a folder that says `gpt2` *and* brings a class gets the library's class without `True`, and its own with it. That is no line to copy from a forum.
+# It can do anything, and at once. To get the class, the library imports the file. An import runs every line, with your rights, before any weight is read. So the library refuses. If you don't set `trust_remote_code` at all, the library asks you, *y* or *N*, and fifteen seconds of silence mean no. `True` also allows the file that the owner puts there next week, unless you name a commit as well. And this is not only about new architectures. A folder may say `gpt2` *and* have a class in a file. Without `True`, the library then uses its own class. With `True`, it uses the folder's class. Don't copy that line from a forum.
 
 # %% tags=["hide-input"]
 choice(
-    "Your notebook loads `you/minigpt`, with the hub on, `trust_remote_code=True`, and nothing else. Which of these may be another one tomorrow, with no line of yours changed?",
+    "Your notebook loads `you/minigpt`, with the hub on and `trust_remote_code=True`, and without other settings. Which of these may be different tomorrow, although you changed no line?",
     {
         "The weights": "They may, and so may the config, the tokenizer and the code.",
-        "Weights, config, tokenizer and code": "All of it is what `main` is at the moment of loading. With `revision=` and a commit, none of it.",
-        "None: it has been downloaded": "The cache keeps each commit, but by the name alone the newest `main` is asked for, and fetched where it isn't there.",
+        "Weights, config, tokenizer and code": "All of it comes from `main` at the moment of loading. With `revision=` and a commit, none of it can change.",
+        "None: it has been downloaded": "The cache keeps each commit, but a name alone means the newest `main`. The library downloads it if it isn't there.",
     },
     answer="Weights, config, tokenizer and code",
 )
@@ -1096,7 +1096,7 @@ choice(
 # %% [markdown]
 # ## Eight bits, four bits
 #
-# The next model that you meet has `int8` or `4bit` at the end of its name. What has been done to it? It was rounded, and a little more: a weight becomes a whole number, and for a group of neighbours there is a **scale**, the width of one step.
+# Many models have `int8` or `4bit` at the end of their name. What does that mean? Their weights were rounded, or *quantized*. Each weight becomes a whole number, and a group of neighbouring weights shares a **scale**, the size of one step.
 
 # %%
 def quantize(weight, bits, group):
@@ -1114,7 +1114,7 @@ off = ((codes * scale).flatten(1) - up).abs() / scale.flatten(1)
 print(f"the first row's scale: {scale[0].item():.5f}; off by {off.max():.3f} of a step at most")
 
 # %% [markdown]
-# The largest of a row is 127 steps, and nobody is off by more than half a step. But half of *whose* step? **Predict.** One weight among the 16,384 is made twenty times as large as the largest. In four bits, 7 steps up and 7 down: what becomes of the others, if there is one scale for the whole matrix, one for each row, one for each 32 weights of a row?
+# The largest weight of a row is 127 steps, and no weight is off by more than half a step. But how large is a step? **Predict.** We make one of the 16,384 weights twenty times as large as the largest. Four bits have 7 steps up and 7 steps down. What happens to the other weights if there is one scale for the whole matrix, for each row, or for each 32 weights of a row?
 
 # %%
 wild = up.clone()
@@ -1128,9 +1128,9 @@ for name, shape in (("one scale", (1, -1)), ("one a row", (256, 64)), ("one for 
     print(f"{name:11} {(came == 0).float().mean():4.0%} of the others have become 0")
 
 # %% [markdown]
-# One wild weight, and with a single scale all the others are gone. With a scale for each row it costs its own row alone, and with groups 31 neighbours. (About 14 in 100 are 0 in any case: they are smaller than half a step.) Large models do have such weights, and above all such *activations*; that is why a quantized file is full of little scales.
+# With a single scale, one wild weight turns all the others into 0. With a scale for each row, it destroys only its own row, and with groups only 31 neighbours. (About 14 in 100 are 0 in any case, because they are smaller than half a step.) Large models do have such weights, and above all such *activations*. That is why a quantized file is full of small scales.
 #
-# Four bits are half a byte, and no tensor has elements of half a byte. So two codes share one, and somebody has to pull them apart again.
+# Four bits are half a byte, and no tensor has elements of half a byte. So two codes share one byte, and have to be separated again.
 
 # %%
 codes, scale = quantize(up, 4, 32)
@@ -1141,7 +1141,7 @@ print(f"{up.nbytes:,} bytes; packed {packed.nbytes:,} and {scale.nbytes:,} of sc
 print("the same codes:", torch.equal(apart, codes.flatten(1)))
 
 # %% [markdown]
-# Now all linear layers of MiniGPT. Phase 03 had a budget for such changes: in float32 logits may be off by 10⁻⁵ of the largest, in float16 by 10⁻². **Predict.** Does the model in eight bits stay within the second? In four? What does the loss say to it, and the 48 sentences of the beginning?
+# Now we round all linear layers of MiniGPT. Phase 03 had a budget for such changes: logits may be off by 10⁻⁵ of the largest logit in float32, and by 10⁻² in float16. **Predict.** Is the model in eight bits within the budget of float16? Is it in four bits? What happens to the loss, and to the 48 sentences from the beginning?
 
 # %%
 def rounded(bits, group=None):
@@ -1176,16 +1176,16 @@ for name, how in (("8 bits, a scale a row", (8,)), ("4 bits, a scale a row", (4,
     )
 
 # %% [markdown]
-# In eight bits it is within the budget of float16, if only just, in a quarter of the bytes; no sentence has changed. In four bits it is outside by a factor of ten, and half of the sentences are others. And yet the loss hardly stirs: from 0.567 by a hundredth or less. You know that from the beginning of this lesson. It is a good model, and another one. Whoever asks "how much worse is it in four bits?" and looks at a perplexity is told "hardly"; whoever needs *the same answers* has to compare logits, and gets another reply.
+# In eight bits, the model is just within the budget of float16, takes a quarter of the bytes, and changes no sentence. In four bits, it is outside the budget by a factor of ten, and half of the sentences are different. And yet the loss of 0.567 changes by a hundredth or less. You know this from the beginning of the lesson: it is a good model, but a different one. If you ask "how much worse is it in four bits?" and look at the perplexity, the answer is "hardly". If you need *the same answers*, compare logits, and you will get another answer.
 #
-# Last: what is saved by it? **Predict.** A layer that keeps its weight in eight bits. In which dtype does it multiply?
+# The last question: what does this save? **Predict.** A layer keeps its weight in eight bits. In which dtype does it multiply?
 
 # %%
 from torch.utils._python_dispatch import TorchDispatchMode
 
 
 class Eight(nn.Module):
-    """A linear layer whose weight rests in eight bits."""
+    """A linear layer that stores its weight in eight bits."""
 
     def __init__(self, linear):
         super().__init__()
@@ -1200,7 +1200,7 @@ class Eight(nn.Module):
 
 # %%
 class Products(TorchDispatchMode):
-    """Tell of each product of matrices what is multiplied."""
+    """Print the dtypes of each matrix product."""
 
     def __torch_dispatch__(self, op, types, args=(), kwargs=None):
         if "mm" in str(op):
@@ -1214,14 +1214,14 @@ with Products():
 print(f"off by {(eight - gpt.lm_head(some)).abs().max():.3f}")
 
 # %% [markdown]
-# In float32. The codes are spread out before each product, or while it runs if a kernel is written for it, and not one multiplication is saved. What is saved is memory, and the way from memory: a model that writes word by word fetches each weight for a single multiplication (*What it costs*), and a quarter of the bytes is a quarter of that wait. To multiply in whole numbers the activations would have to be rounded as well, and there are the wild ones.
+# It multiplies in float32. The codes are converted before each product, or during it if a kernel can do that, and no multiplication is saved. The gain is memory, and time to read memory. A model that writes word by word fetches each weight for a single multiplication (*What it costs*). With a quarter of the bytes, it waits a quarter of the time. To multiply whole numbers, the activations would have to be rounded as well, and they have the wild values.
 
 # %% tags=["hide-input"]
 number(
-    "7 billion weights in four bits, with a scale of 16 bits for each 128 of them. How many GB (10⁹ bytes) are that?", 3.61,
+    "A model has 7 billion weights in four bits, with a scale of 16 bits for each 128 weights. How many GB (10⁹ bytes) is that?", 3.61,
     tolerance=0.02, unit="GB",
-    why="4 + 16/128 = 4.125 bits a weight, times 7 · 10⁹, by 8: 3.61 GB. In 16 bits it was 14.",
-    wrong={3.5: "The scales are missing: an eighth of a bit for each weight.", 4.375: "That is a scale for each 16 weights… a whole bit for each.", 28.875: "Bits, not bytes."},
+    why="Each weight takes 4 + 16/128 = 4.125 bits, and 4.125 · 7 · 10⁹ / 8 bytes are 3.61 GB. In 16 bits it was 14 GB.",
+    wrong={3.5: "The scales are missing: an eighth of a bit for each weight.", 4.375: "That has a scale for every 16 weights, so each weight needs a whole bit more.", 28.875: "That is the number of bits, not of bytes."},
 )
 
 # %% [markdown]
@@ -1241,18 +1241,18 @@ print(inspect.getsource(modeling_gpt2.eager_attention_forward))
 print(textwrap.dedent("".join(inspect.getsource(Attention.forward).splitlines(True)[1:])))
 
 # %% [markdown]
-# You can read every line of it. Where do they differ?
+# Now you can read every line of both. Where do the two differ?
 #
 # | theirs | ours | why |
 # |---|---|---|
-# | Splitting and joining heads is done by the caller. | inside | So that any attention function can be put here: eager, fused, yours. |
-# | `scaling` may be handed in. | always d^−½ | Some models scale by the layer's number as well. |
-# | The mask is *added*: 0, or the lowest number that there is. | −∞ in a `where` | See below. |
-# | A cast after the softmax. | none | In mixed precision the softmax is computed in float32, and the product wants 16 bits. |
-# | Dropout on the *shares*. | none | While training, a word forgets some of what it looked at; the rest isn't rescaled to 1 but by 1/(1 − p). |
-# | Returns the shares, too. | no | So that there is something to look at. |
+# | The caller splits and joins the heads. | It does that itself. | So any attention function fits here: eager, fused, or yours. |
+# | `scaling` may be passed in. | It is always d^−½. | Some models scale by the layer's number as well. |
+# | The mask is *added*: 0, or the lowest number of the dtype. | −∞ in a `where` | See below. |
+# | There is a cast after the softmax. | There is none. | In mixed precision the softmax is computed in float32, and the product needs 16 bits. |
+# | There is dropout on the *shares*. | There is none. | In training, a word forgets some places that it looked at. The remaining shares are multiplied by 1/(1 − p), so they needn't sum to 1. |
+# | It returns the shares, too. | It doesn't. | Then there is something to look at. |
 #
-# **Predict.** The lowest float32, −3.4 · 10³⁸, is added to *every* score of a row that sees nothing. By softmax we had NaN, from the fused kernel 0. What here?
+# **Predict.** The lowest float32, −3.4 · 10³⁸, is added to *every* score of a row that sees nothing. The softmax alone gave NaN, and the fused kernel gave 0. What do we get here?
 
 # %%
 padded = torch.tensor([[0, 0, 1, 4]])
@@ -1260,7 +1260,7 @@ seen = torch.tensor([[0, 0, 1, 1]])
 print(eager(padded, attention_mask=seen, output_attentions=True).attentions[0][0, 0])
 
 # %% [markdown]
-# A third answer. Next to 10³⁸ every score is rounded away, all are equal, and the row that may see nothing looks at everything, the future included, a quarter each. It does no harm, since nobody looks at that row. But compare two implementations on padded places, and you will find a difference that isn't a mistake: compare where there are words.
+# It is a third answer. Beside 10³⁸ every score is rounded away, so all scores are equal. The row that may see nothing looks at everything, even the future, with a quarter for each place. It does no harm, because no place looks at that row. But if you compare two implementations on padded places, you will find a difference that isn't a mistake. So compare only places with words.
 
 # %% [markdown]
 # ## Where to change the model
@@ -1275,7 +1275,7 @@ print(eager(padded, attention_mask=seen, output_attentions=True).attentions[0][0
 # | positions by rotation (RoPE) | in attention, on q and k; `wpe` goes |
 # | a bias in the head | the class, in one line after `super().__init__` |
 #
-# Each has to get on with weights that exist. **Predict.** The folder is loaded with one setting changed: half the width; a third layer; eight heads in place of four. Which of them is an error, which is in the report, and which passes unseen?
+# Each change has to work with existing weights. **Predict.** We load the folder with one changed setting: half the width, a third layer, or eight heads in place of four. Which change raises an error? Which is in the report? And which goes unnoticed?
 
 # %%
 for change in ({"n_embd": 32}, {"n_layer": 3}, {"n_head": 8}):
@@ -1291,9 +1291,9 @@ for change in ({"n_embd": 32}, {"n_layer": 3}, {"n_head": 8}):
     print(f"{len(report['missing_keys'])} keys missing; logits off by {far:.2g}")
 
 # %% [markdown]
-# Another width fits nowhere. A third layer is made up of random numbers, and the report says so. Eight heads fit perfectly: heads are a view, no weight knows how many there are, and nothing notices but the logits.
+# Another width fits nowhere. A third layer is filled with random numbers, and the report says so. Eight heads fit perfectly, because heads are a view, and no weight depends on their number. Only the logits show the change.
 #
-# The second row of the table is the most useful. The library has a list of attention functions, and lets you add to it. So ours can go into their model.
+# In the table of ideas, the second row, another attention, is the most useful. The library has a list of attention functions, and you can add your own. So our attention can go into their model.
 
 # %%
 from transformers import AttentionInterface
@@ -1314,9 +1314,9 @@ far = (one(tokens).logits - gpt(tokens)).abs().max()
 print(f"logits off by {far:.0e}:", say(one, "<bos> <es> hablar <past> yo"))
 
 # %% [markdown]
-# It writes, with the library's `generate` and the library's cache, through a function of ours. (Only without padding: for a name that it doesn't know, the library makes no mask, and `attention_mask` is None. Register a mask function as well, or don't pad.)
+# The model writes with the library's `generate` and the library's cache, but with our attention. (This works only without padding. The library doesn't know the new name, so it makes no mask, and `attention_mask` is None. Register a mask function as well, or don't pad.)
 #
-# **Predict.** Now the window gets narrow. The cues stand at the beginning of each line. How small can it be before MiniGPT notices?
+# **Predict.** Now the window gets narrow. The cues are at the beginning of each line. How small can the window be before MiniGPT gets worse?
 
 # %%
 from functools import partial
@@ -1327,9 +1327,9 @@ for window in (32, 12, 8, 6, 4, 2):
 one.set_attn_implementation("sdpa")
 
 # %% [markdown]
-# Not made for it, it suffers as soon as the tense is out of sight. A model that is trained with a window learns to pass things on from layer to layer.
+# MiniGPT wasn't trained with a window, so it gets worse as soon as the tense is outside the window. A model that is trained with a window learns to pass information on from layer to layer.
 #
-# The other way round, which part is *not* needed? Take one head after the other and erase what it says: the 16 columns of the output layer that read it. **Predict.** Are there heads that nobody misses? In which layer?
+# And which part does the model *not* need? Take one head after another and erase its effect: set the 16 columns of the output layer that read it to 0. **Predict.** Are there heads that the model doesn't miss? In which layer?
 
 # %%
 print(f"whole: {perplexity(gpt, 300):.3f}")
@@ -1342,9 +1342,9 @@ for layer in range(2):
     print(f"layer {layer + 1}, without head 1 to 4:", *found)
 
 # %% [markdown]
-# Those of the first layer are all needed. In the second hardly any is, and yet you have seen their maps, sharp as the others. A picture of attention shows where a head looks; what it is worth one learns by taking it away.
+# The model needs all heads of the first layer. It needs hardly any head of the second layer, although their maps were as sharp as those of the first. A picture of attention shows where a head looks. To learn what the head is worth, remove it.
 #
-# A last one, for the lab. Four heads that ask can share two that answer. Which of them belong together? **Predict**, with torch's own grouped attention: do heads 0 and 1 share the first key, or heads 0 and 2?
+# One last change, which you need in the lab. Four query heads can share two heads of keys and values. Which query heads belong together? **Predict** it for torch's own grouped attention: do heads 0 and 1 share the first key head, or do heads 0 and 2?
 
 # %%
 torch.manual_seed(0)
@@ -1355,15 +1355,15 @@ for name, order in (("0 and 1 share", [0, 0, 1, 1]), ("0 and 2 share", [0, 1, 0,
     print(f"{name}: off by {(shared - spread).abs().max():.0e}")
 
 # %% [markdown]
-# Neighbours. And there is the proof that any such change can be given: spread the shared ones out again, and full attention must say the same.
+# Neighbours share. You can prove any such change in this way: repeat the shared heads, and full attention must give the same result.
 
 # %% tags=["hide-input"]
 choice(
     "You replace GELU's tanh form (`gelu_new`) by the exact one (`gelu`) in the config. What do you see on loading?",
     {
-        "An error: the weights were trained with another": "Activations have no weights. Nothing in the file can tell.",
-        "Nothing, and logits that are off by a little": "No name, no shape, no report; the two curves differ by less than 0.001. Exactly the kind of change that a comparison of logits with a tight bound finds, and a look at some sentences doesn't.",
-        "Nothing, and exactly equal logits": "The tanh form is an approximation of the exact one, close and not equal.",
+        "An error: the weights were trained with another": "Activations have no weights, so nothing in the file shows it.",
+        "Nothing, and logits that are off by a little": "Names, shapes and the report stay the same, and the two curves differ by less than 0.001. A comparison of logits with a tight bound finds such a change. A look at some sentences doesn't.",
+        "Nothing, and exactly equal logits": "The tanh form is an approximation of the exact one. It is close, but not equal.",
     },
     answer="Nothing, and logits that are off by a little",
 )
@@ -1371,7 +1371,7 @@ choice(
 # %% [markdown]
 # ## A new tense, and what it cost
 #
-# There is a second, smaller MiniGPT: half as wide, one layer, trained like the other, but on a corpus from which every sentence in the Spanish imperfect (*yo hablaba*) had been taken out. It knows the words, from lists of forms. It has never seen what `<imperfect>` asks for.
+# There is a second, smaller MiniGPT. It is half as wide, and has only one layer. It was trained like the first, but on a corpus without any sentence in the Spanish imperfect (*yo hablaba*). It knows the words from lists of forms. But it has never seen a sentence with `<imperfect>`.
 
 # %%
 from utils.minigpt import WITHOUT_IMPERFECT, imperfect_lines, training_lines
@@ -1379,7 +1379,7 @@ from utils.minigpt.evaluate import right_by_tense
 
 
 def report_card(name, model):
-    """The share of right verbs in each Spanish tense, asked for each verb and person."""
+    """Print the share of right verbs in each Spanish tense, over all verbs and persons."""
     right = right_by_tense(model.eval(), tokenizer)["es"]
     print(f"{name:15}", *(f"{tense} {share:4.0%}  " for tense, share in right.items()))
 
@@ -1389,7 +1389,7 @@ report_card("before", small)
 print("<imperfect>:", generate("yo", verb="hablar", tense="imperfect", model=small))
 
 # %% [markdown]
-# Now it shall learn the missing tense. There are a few hundred lines of it, and the loop is [phase 07](07_training.ipynb#cell-id=the-five-lines)'s. Only the new lines are shown, for the others are known already.
+# Now it should learn the missing tense. There are a few hundred lines in that tense, and the loop is the one from [phase 07](07_training.ipynb#cell-id=the-five-lines). We show the model only the new lines, because it knows the others already.
 
 # %%
 from utils.notebook.progress_bar import progress_bar
@@ -1403,7 +1403,7 @@ print(f"{len(new_x)} of {len(inputs):,} lines")
 
 # %%
 def learn(lr, steps=100, only="", name="training"):
-    """The small model, trained on the new tense alone; `only`: on parameters of that name."""
+    """The small model, after training parameters with `only` in their name on the new lines."""
     torch.manual_seed(0)
     model = load_minigpt(WITHOUT_IMPERFECT)
     chosen = [p for key, p in model.named_parameters() if only in key]
@@ -1419,7 +1419,7 @@ def learn(lr, steps=100, only="", name="training"):
 
 
 # %% [markdown]
-# **Predict.** 100 steps at the learning rate with which it was trained, 3e-3. Will it have the imperfect? And what of the other five tenses, which nobody has touched?
+# **Predict.** We train for 100 steps at the rate with which the model was first trained, 3e-3. Will it know the imperfect? And will it still know the other five tenses, which these lines don't have?
 
 # %%
 tuned = learn(3e-3)
@@ -1428,11 +1428,11 @@ for tense in ("imperfect", "past", "future"):
     print(f"{tense:10}", generate("yo", verb="hablar", tense=tense, model=tuned))
 
 # %% [markdown]
-# It has the imperfect, and nothing else. Look at what it says when asked for the past. It hasn't *mixed up* the tenses; it has found out that one always says the imperfect. And so it was, in every line that it saw for 100 steps. Nothing in them said that the cue mattered. And the loss looks like success.
+# It knows the imperfect, and nothing else. Look at what it says when the cue is the past. It hasn't *mixed up* the tenses. It has learnt that the answer is always the imperfect, and that was true in every line for 100 steps. No line showed that the cue matters. And the loss looks like success.
 #
-# This is called **catastrophic forgetting**, and the word is fair: the loss that you watch falls, and what you don't watch goes.
+# This is called **catastrophic forgetting**, and the name is fair: the loss that you watch falls, but everything that you don't watch is lost.
 #
-# **Predict.** Three ways of being more careful: a tenth of the learning rate; only the head is trained, so that the body keeps what it knows; only the MLP. Which one keeps the old tenses?
+# **Predict.** There are three ways to be more careful. We can use a tenth of the learning rate. We can train only the head, so the rest keeps what it knows. Or we can train only the MLP. Which way keeps the old tenses?
 
 # %%
 careful = {
@@ -1444,19 +1444,19 @@ for name, (lr, only) in careful.items():
     report_card(name, learn(lr, only=only, name=name))
 
 # %% [markdown]
-# None does both. A low rate goes the same way more slowly: less is lost, and less is learnt. To train the head alone sounds careful and isn't: to say the imperfect more often is exactly what a head can do without understanding anything.
+# No way both learns the new tense and keeps the old ones. A low rate does the same more slowly: the model loses less, and learns less. Training only the head sounds careful, but it isn't. A head can say the imperfect more often without understanding anything.
 #
-# What is missing is not caution but **contrast**. As long as all lines say the same, "always" is the simplest explanation. Lines of the old tenses in each batch make it wrong; they also say directly what is to be kept. It is called *rehearsal*, or replay, and it is the plainest of the remedies. How many old lines, at which rate, for how long? In the lab you find out, with a bound on both sides: what is to be learnt, and what is to be kept.
+# The training doesn't need caution. It needs **contrast**. As long as all lines say the same, "always" is the simplest explanation. Lines of the old tenses in each batch make that explanation wrong. They also show directly what to keep. This is called *rehearsal*, or replay, and it is the simplest remedy. How many old lines do you need, at which rate, and for how long? You find out in the lab, with two bounds: one for the tense that the model must learn, and one for everything that it must keep.
 #
-# And watch both. A fine-tuning whose only figure is the loss on its new data can't see its own damage.
+# And watch both figures. If you watch only the loss on the new data, you can't see the damage.
 
 # %% tags=["hide-input"]
 choice(
-    "You have the new lines and the model, but none of the old training data. What can still say what is to be kept?",
+    "You have the new lines and the model, but none of the old training data. What still knows what to keep?",
     {
-        "Nothing": "The old model itself knows it. It only has to be asked.",
-        "The old model: let it write lines, or keep the new model's probabilities near its own on other prompts": "Both are done. The first is rehearsal on what the model writes itself; the second, a penalty on the distance between two distributions, is in most recipes that train models on preferences.",
-        "Weight decay": "It pulls all weights towards 0, and not towards where they were.",
+        "Nothing": "The old model itself knows it. You only have to ask it.",
+        "The old model: let it write lines, or keep the new model's probabilities near its own on other prompts": "Both are used. The first is rehearsal on lines that the model writes itself. The second is a penalty on the distance between two distributions, and most recipes that train models on preferences have it.",
+        "Weight decay": "It pulls all weights towards 0, and not towards their old values.",
     },
     answer="The old model: let it write lines, or keep the new model's probabilities near its own on other prompts",
 )
@@ -1464,7 +1464,7 @@ choice(
 # %% [markdown]
 # ## The Trainer, once
 #
-# *This section is optional: the lab doesn't ask for it.* The loop that you wrote in phase 07 exists, for every model of the library, behind one call. It takes a dataset of dicts, whose names are those of the model's `forward`; labels are *not* moved.
+# *This section is optional: the lab doesn't ask for it.* The library also has the loop that you wrote in phase 07. One call runs it, for each of the library's models. The call takes a dataset of dicts. Their keys are parameters of the model's `forward`, and the labels in them are *not* moved.
 
 # %%
 from transformers import Trainer, TrainingArguments
@@ -1480,7 +1480,7 @@ settings = TrainingArguments(
 trainer = Trainer(model=hf_model(small), args=settings, train_dataset=rows)
 
 # %% [markdown]
-# **Predict.** We have set steps, batch, rate and place. Which of these does it do unasked: a warm-up, a schedule, clipping, weight decay, shuffling, a checkpoint?
+# **Predict.** We have set the number of steps, the batch size, the rate and the device. Which of these does the Trainer do by default: a warm-up, a schedule, clipping, weight decay, shuffling, checkpoints?
 
 # %%
 import contextlib
@@ -1495,47 +1495,47 @@ for field in ("lr_scheduler_type", "warmup_steps", "max_grad_norm", "weight_deca
     print(f"{field:18}{getattr(defaults, field)}")
 
 # %% [markdown]
-# The rate falls in a line to 0, without a warm-up; the gradient is clipped at 1, and what is logged is its norm from before; AdamW is the fused one, without decay; the order is shuffled, from seed 42; and every 500 steps a checkpoint is written, with optimizer, schedule and dice, if you don't say otherwise. Everything that phase 07 was about is decided, and most of it well. But it *is* decided. Who compares two runs of it should print its arguments, all hundred and more.
+# The rate falls linearly to 0, without a warm-up. The gradient is clipped at 1, and its norm before clipping is logged. The optimizer is AdamW in its fused version, without weight decay. The lines are shuffled with seed 42. Unless you change it, a checkpoint is written every 500 steps, with the optimizer, the schedule and the random generators. Everything that phase 07 was about is decided for you, and most of it is decided well. But it *is* decided. Before you compare two runs, print the arguments of both, all hundred and more.
 #
-# One trap more. **Predict.** The targets are called `targets`, as in your own loop, and not `labels`. What becomes of them?
+# There is one more trap. **Predict.** The targets are called `targets`, as in your own loop, and not `labels`. What happens to them?
 
 # %%
 renamed = [{"input_ids": x, "targets": y} for x, y in zip(new_x, labels)]
 attempt(lambda: Trainer(model=hf_model(small), args=settings, train_dataset=renamed).train())
 
 # %% [markdown]
-# What `forward` doesn't take by name is left out, in silence; the complaint is about what is missing then. Here it is needed, so there is an error. A mask under another name would have gone the same way, and nothing would have failed.
+# If `forward` has no parameter of an entry's name, the entry is silently left out. You get an error only if `forward` needs that entry. Here it needs the labels, so there is an error. A mask with a wrong name would be left out too, and there would be no error.
 #
-# Is it the loop of phase 07, then? Its last line would be `report_card`, and there is none in it. No `Trainer` can know what you wanted to keep.
+# So is this the loop of phase 07? One thing is missing: a line that calls `report_card`. No `Trainer` can know what you want to keep.
 # %% [markdown]
 # ## What you can now do
 #
 # [The lab](../release/08_transformer/08_transformer.ipynb) of this phase asks you to do it:
 #
 # - make a mask for any queries over any keys, with padding and a window;
-# - write multi-head attention in at most fifty lines, equal to torch's own in values and gradients, also where a row sees nothing;
-# - go on from a cache, by any number of words at once;
+# - write multi-head attention in at most fifty lines, equal to torch's own in values and gradients, even if a row sees nothing;
+# - continue from a cache, by any number of words at once;
 # - pick words by temperature, k, p and given uniform numbers;
-# - write on from prompts of unequal length, in one batch;
-# - reckon FLOPs and bytes before anything runs;
-# - carry weights over from Hugging Face's form, and load a folder so that nothing is left out in silence;
-# - let the library write on from a batch of prompts, with anybody's folder, and see where each looked;
+# - continue prompts of unequal length, in one batch;
+# - compute FLOPs and bytes before anything runs;
+# - convert weights from Hugging Face's form, and load a folder so that nothing is silently left out;
+# - let the library continue a batch of prompts, with anybody's folder, and see where each prompt's last token looks;
 # - change the architecture, and prove that the change is what you say;
-# - teach the model a tense without taking the others away;
+# - teach the model a new tense, and keep the old ones;
 # - explain the lines of your own attention, in words.
 #
-# And you can answer the question. The model that `AutoModelForCausalLM` made is MiniGPT; the other one lacks the bias of its head. A loader compares names and shapes, and says what it left out to whoever asks; that the numbers mean the same, only equal logits say.
+# And you can answer the question. The model that `AutoModelForCausalLM` made is MiniGPT. The other model has no bias in its head. A loader compares names and shapes, and reports what it left out if you ask for the report. Only equal logits show that the numbers mean the same.
 
 # %% [markdown]
 # ## What this phase leaves out
 #
-# - **Fused attention from inside** (FlashAttention): the T × T table in tiles that never leave the chip, with the running softmax of [phase 05](05_custom_op.ipynb#cell-id=one-pass-or-three).
-# - **RoPE, RMSNorm, SwiGLU, mixtures of experts**: what today's models have in place of the parts of GPT-2. Each is a line or ten, at a place that you know now.
+# - **Fused attention from inside** (FlashAttention): it makes the T × T table in tiles that never leave the chip, with the running softmax of [phase 05](05_custom_op.ipynb#cell-id=one-pass-or-three). You write it in [phase 11](11_tiles.ipynb#cell-id=attention-without-the-matrix).
+# - **RoPE, RMSNorm, SwiGLU, mixtures of experts**: these parts of today's models replace parts of GPT-2. Each takes between one and ten lines, at a place that you know now.
 # - **Subword tokenizers**: how byte-pair encoding is learnt.
-# - **Beam search, speculative decoding, paged caches**: serving, a field of its own.
-# - **How four bits are chosen well**: GPTQ and its relatives round one weight after the other and let the rest make up for it; and kernels that unpack while they multiply.
-# - **LoRA and other adapters**: fine-tuning few numbers in place of all; the old ones stay by construction.
-# - **Where the time goes** when all this runs. [Phase 09](09_profiling.ipynb#cell-id=total-and-self).
+# - **Beam search, speculative decoding, paged caches**: they belong to serving, which is a separate field.
+# - **How four bits are chosen well**: GPTQ and similar methods round one weight after another, and change the remaining weights to make up for it. There are also kernels that unpack weights while they multiply.
+# - **LoRA and other adapters**: they train a few new numbers, and the old ones stay as they are.
+# - **Where the time goes** when all this runs: that is [phase 09](09_profiling.ipynb#cell-id=total-and-self).
 
 # %% [markdown]
 # ## Sources

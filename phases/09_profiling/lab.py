@@ -7,22 +7,23 @@
 # %% [markdown]
 # # Lab 09: Profiling
 #
-# Nine exercises and one question, 42 points, about three and a half hours. They follow
-# [lesson 09](../../notebooks/09_profiling.ipynb). You profile a step, read traces, find the brake of a
-# training step and release it, hunt for a NaN and for what float16 has lost, mend what six messages
-# complain of, and in the end write the report on a training step of MiniGPT.
+# The lab has nine exercises and one question: 42 points, about three and a half hours. It follows
+# [lesson 09](../../notebooks/09_profiling.ipynb). You profile a step, read traces, and find and
+# remove a bottleneck. You hunt for a NaN, find the numbers that float16 loses, and fix six functions
+# from their error messages. At the end you write the report on a training step of MiniGPT.
 #
-# No points hang on a clock. In the first exercise a real profiler runs, and its times are replaced by
-# drawn ones. What most of your other functions get are traces and tables as plain values. The traces
-# with a GPU in them are *drawn*, too: a model of a machine made them, with noise, and nothing in them
-# was measured. The last exercise is about MiniGPT: you profile it here, and grading takes the table of a
-# step that was recorded on a CPU, with its times drawn anew. What a profiler does meanwhile, and how many
-# operators and bytes a function of yours needs, is seen by your own process: exercises 1 and 5 say so.
+# No points depend on a clock. In the first exercise a real profiler runs, but its times are replaced
+# by random ones. Most of your other functions get traces and tables as plain values. Traces with a
+# GPU are *drawn*: a model of a machine made them, with noise, and nothing in them was measured. The
+# last exercise is about MiniGPT. You profile it here, and grading uses the table of a step that was
+# recorded on a CPU, with new random times. Some facts come from your own process: what a profiler
+# does while a step runs, and how many operators and bytes your function needs. Exercises 1 and 5 name
+# the points for them.
 #
-# Each graded cell begins with `check(...)`, which gives the verdict that grading would. It draws
-# values, sizes and traces that you have not seen, new ones each time. Parts of an exercise earn their
-# points separately, and no exercise needs the answer to another. Stuck? Each holds two hints, folded
-# away. Run the next cell, then start.
+# Each graded cell begins with `check(...)`, which gives the same verdict as grading. Each time it
+# uses new random values, sizes and traces. Parts of an exercise earn their points separately, and no
+# exercise needs the answer to another exercise. Are you stuck? Each exercise has two folded hints.
+# Run the next cell, then start.
 
 # %% given="setup"
 import math
@@ -48,41 +49,41 @@ from utils.notebook.expect import expect_close, expect_equal
 # and for what the profiler does meanwhile.*
 # From the lesson: [A trace, and what looking costs](../../notebooks/09_profiling.ipynb#cell-id=a-trace-and-what-looking-costs).
 #
-# Somebody hands you a step and says that it is slow. Write `slowest(step, wait, warmup, active)`, which
-# profiles it with `torch.profiler`. `step` is a function without arguments, and what it does may be
-# something else each time. Call it `wait + warmup + active` times. In the first `wait` calls
-# the profiler is off, in the next `warmup` it warms up, and the last `active` are recorded. `wait` and
-# `warmup` may be 0; `active` is at least 1. What comes back is a dict with three entries, each about
-# all recorded steps together:
+# Somebody gives you a step and says that it is slow. Write `slowest(step, wait, warmup, active)`,
+# which profiles this step with `torch.profiler`. `step` is a function without arguments, and it may
+# do something different in each call. Call it `wait + warmup + active` times. In the first `wait`
+# calls the profiler is off, in the next `warmup` it warms up, and the last `active` are recorded.
+# `wait` and `warmup` may be 0, and `active` is at least 1. `slowest` returns a dict with three
+# entries, each about all recorded steps together:
 #
 # - `"operator"`: the name of the operator with the largest self CPU time;
-# - `"share"`: what part that is of the self CPU time of all operators, a float;
+# - `"share"`: this operator's part of the self CPU time of all operators, a float;
 # - `"calls"`: how often this operator ran in a step, on average, a float.
 #
-# An operator is whatever the profiler has recorded, labels excepted. Labels are put around a piece of
-# code by `record_function`, and around each step by the profiler itself. Not every operator's name begins
-# with `aten::`; autograd's nodes are operators, too.
+# Everything that the profiler has recorded is an operator, except labels. `record_function` puts a
+# label around a piece of code, and the profiler itself puts one around each step. Not every
+# operator's name begins with `aten::`. Autograd's nodes are operators, too.
 #
-# So that no busy machine decides, the driver draws the times. It runs your function with the real
-# profiler, on small steps; which operators run, how often, and inside of what, is what happens. Then, as
-# you read the profile, each event is given a time by its name, wherever you read: in `key_averages()`, in
-# `events()`, or in a Chrome trace. What the profiler does while a step runs is observed in your own
-# process.
+# The driver replaces the times, so that a busy machine can't change the result. It runs your function
+# with the real profiler, on small steps. Which operators run, how often, and inside which others, is
+# real. Then, when you read the profile, the driver gives each event a time that depends on its name.
+# It does so in `key_averages()`, in `events()`, and in a Chrome trace. Your own process says what the
+# profiler does while a step runs.
 #
-# <details><summary>What does a row of the table know?</summary>
+# <details><summary>What is in a row of the table?</summary>
 #
 # `prof.key_averages()` gives rows with `key`, `count`, `self_cpu_time_total` and `is_user_annotation`,
 # among many others.
 # </details>
-# <details><summary>Nothing was recorded, or something else</summary>
+# <details><summary>Nothing was recorded, or the wrong steps</summary>
 #
-# The profiler counts steps by `prof.step()`, which belongs behind each of them. And when a cycle of its
-# schedule is over, it begins the next one, unless you give it a `repeat=1`.
+# The profiler counts steps by `prof.step()`, so call it after each step. And when a cycle of its
+# schedule is over, the profiler begins the next one, unless you pass `repeat=1`.
 # </details>
 
 # %% solution="slowest"
 def slowest(step: Callable[[], None], wait: int, warmup: int, active: int) -> dict:
-    """The operator with the largest self time of the recorded steps, its share, calls a step."""
+    """The operator with the largest self time in the recorded steps, its share, calls a step."""
     ### BEGIN SOLUTION
     plan = schedule(wait=wait, warmup=warmup, active=active, repeat=1)
     with profile(activities=[ProfilerActivity.CPU], schedule=plan) as prof:
@@ -100,7 +101,7 @@ def slowest(step: Callable[[], None], wait: int, warmup: int, active: int) -> di
     ### END SOLUTION
 
 # %%
-# four calls of a step, and the nanoseconds that each event has for itself
+# four calls of a step, and each event's self time in nanoseconds
 calls = [{"sort": 1, "exp": 1}, {"exp": 9}, {"exp": 2, "softmax": 3}, {"exp": 4, "softmax": 2}]
 costs = {
     "aten::sort": 900_000,
@@ -126,7 +127,7 @@ expect_close("its share", came["found"]["share"], 180 / 315, rtol=1e-2)
 expect_equal("the profiler", came["states"], ["warming up", "recording", "recording"])
 
 # %%
-# no time is drawn here: a training step of MiniGPT on your machine
+# real times: a training step of MiniGPT on your machine
 record = recorded_step()
 model = MiniGPT(record.config)
 optimizer = torch.optim.AdamW(model.parameters())
@@ -161,32 +162,33 @@ verify("slowest", slowest)
 # From the lesson: [Total and self](../../notebooks/09_profiling.ipynb#cell-id=total-and-self).
 #
 # A trace is a list of `Event(name, start, duration, lane, kind, correlation)`, in whole nanoseconds,
-# and `event.end` is start plus duration. Here only name, times and lane matter. On a lane, two events
-# either don't overlap or one lies inside the other; where one ends as the other starts, they don't
-# overlap. Of two with the same start and the same end, the one that stands earlier in the list is the
-# outer one. Events of different lanes have nothing to do with each other. The list has no order that
-# you could rely on, apart from that.
+# and `event.end` is start plus duration. Here only name, times and lane matter. On one lane, two
+# events either don't overlap or one is inside the other. If one ends at the time at which the other
+# starts, they don't overlap. If two events have the same start and the same end, the one that comes
+# earlier in the list is the outer one. Apart from that, the list may be in any order. Events of
+# different lanes have nothing to do with each other.
 #
 # Write `self_times(events)`, which returns a dict: for each name a tuple `(calls, total, self)` of
 # whole numbers, over all lanes:
 #
 # - `calls`: how many events have the name;
-# - `self`: the sum of what is left of each of their durations without the events directly inside it;
-# - `total`: the sum of their durations. An event that lies inside another of its own name, however
-#   deep, adds nothing to the total: its time is in there already.
+# - `self`: the sum of the durations of these events, each without the durations of the events
+#   directly inside it;
+# - `total`: the sum of the durations of these events. But if an event is inside an event of the same
+#   name, however deep, it adds nothing, because its time is already in the total.
 #
-# Every duration is at least 1, events lie in each other some dozens deep at most, and the list may be
+# Every duration is at least 1, events are at most some dozens of levels deep, and the list may be
 # empty.
 #
-# <details><summary>How do I find out what lies in what?</summary>
+# <details><summary>How do I find out which event is inside which?</summary>
 #
-# Take a lane's events by their start, and the longer one first where two start together. Keep a
-# stack of those that are still open: the one on top is the parent of the next.
+# Sort a lane's events by their start, and the longer one first if two start together. Keep a stack of
+# the events that have not ended yet. The one on top is the parent of the next event.
 # </details>
 # <details><summary>How do I subtract only what is directly inside?</summary>
 #
-# Each event takes its duration off the self time of its parent, and of nobody else. A parent may have
-# another event of the same name as its own parent; the names on the stack tell.
+# Subtract each event's duration from the self time of its parent only. For the total, the names on
+# the stack show whether an event is inside an event of the same name.
 # </details>
 
 # %% solution="self_times"
@@ -229,7 +231,7 @@ copies = [Event("to", 0, 90), Event("copy_", 10, 70), Event("to", 20, 50), Event
 expect_equal("to inside to", self_times(copies), {"to": (3, 90, 70), "copy_": (1, 70, 20)})
 
 # %%
-# what torch says of a profile of yours, and what you say
+# a real profile: torch's self time and yours
 with profile(activities=[ProfilerActivity.CPU]) as profiled:
     torch.nn.Linear(8, 8)(torch.ones(2, 8)).softmax(-1)
 mine = self_times(of_profile(profiled))
@@ -249,49 +251,51 @@ verify("self_times", self_times)
 # %% [markdown]
 # ## 3 · Two clocks
 #
-# *Medium, 25 minutes, 4 points: one for busy lanes, one for the gap, two for what was launched from
-# where.*
+# *Medium, 25 minutes, 4 points: one for busy lanes, one for the gap, two for the device time of each
+# name.*
 # From the lesson: [Two clocks](../../notebooks/09_profiling.ipynb#cell-id=two-clocks).
 #
-# Now there is a device beside the host. The lanes of the host are `"cpu"`, `"cpu 2"` and so on, those
-# of the device begin with `"gpu"`: `event.on_device` tells. The kinds of the host's events are
-# `"range"` (a label that somebody has put around a piece of code), `"op"` and `"call"` (of CUDA); on
-# the device there are `"kernel"` and `"copy"`. A call that starts something on the device has the same
-# `correlation` as what it has started; `None` means that there is no such tie.
+# Now there is a device beside the host. The lanes of the host are `"cpu"`, `"cpu 2"` and so on. The
+# names of the device's lanes begin with `"gpu"`, and for their events `event.on_device` is True.
+# Events on the host have the kind `"range"` (a label around a piece of code), `"op"` or `"call"` (a
+# CUDA call). Events on the device have the kind `"kernel"` or `"copy"`. A call that starts work on
+# the device has the same `correlation` as that work. `None` means that there is no such link.
 #
 # Write `lanes(events)`, which returns a dict with three entries, in nanoseconds:
 #
-# - `"busy"`: for each lane of the trace, how long at least one event ran there. Events may overlap, and
-#   lie in each other. A range is a label and no work: it doesn't count, and a lane that has
-#   nothing else is busy for 0.
-# - `"gap"`: the longest time for which nothing ran on any lane of the device, between its first event
-#   and its last; 0 where there is no such time, or no device.
-# - `"launched"`: for each name of a range or an op on the host a pair: the sum of the durations of these
-#   events, and the sum of the durations of all device events that were started from inside them: the
-#   call with the same correlation lies on the same lane as the event, and within its time, ends
-#   included. Here no event lies in another of its own name, and no two calls have one correlation; but
-#   one call can have started several device events, and of some device events the trace has no call.
+# - `"busy"`: for each lane of the trace, how long at least one event ran there. Events may overlap,
+#   or be inside each other. A range is a label and not work, so it doesn't count, and a lane with
+#   only ranges is busy for 0.
+# - `"gap"`: the longest time between the device's first event and its last in which nothing ran on
+#   any of its lanes. If there is no such time, or no device, it is 0.
+# - `"launched"`: for each name of a range or an op on the host, a pair. Its first number is the sum
+#   of the durations of the events with this name. Its second number is the sum of the durations of
+#   all device events that were started from inside them. A device event was started from inside an
+#   event if the call with its correlation is on the event's lane and within the event's time,
+#   including both ends. Here no event is inside another event of the same name, and no two calls have
+#   the same correlation. But one call can have started several device events, and for some device
+#   events the trace has no call.
 #
-# So for each piece of your code there are two times: the host's, which is what you would measure with a
-# clock around it, and the device's, which is what it costs.
+# So each piece of your code has two times. A clock around the code would measure the host's time. The
+# device's time is the real cost.
 #
 # <details><summary>Overlapping events</summary>
 #
-# Sort spans by their start, and keep the end of all that came so far. A span that starts after it opens
-# a gap; one that ends after it adds what reaches further.
+# Sort the events by their start, and keep the latest end so far. If an event starts after this end,
+# there is a gap. If an event ends after it, the part after it is new busy time.
 # </details>
-# <details><summary>Who has launched a kernel?</summary>
+# <details><summary>How do I find the call that launched a kernel?</summary>
 #
-# Make a dict from correlations to calls first. Then, for each device event: its call, and all ranges
-# and ops around that call.
+# First make a dict from correlations to calls. Then, for each device event, find its call, and all
+# ranges and ops around that call.
 # </details>
 
 # %% solution="lanes"
 def lanes(events: list[Event]) -> dict:
-    """How busy each lane is, the device's longest gap, and what was launched from where."""
+    """How busy each lane is, the device's longest gap, and host and device time of each name."""
     ### BEGIN SOLUTION
     def covered(spans):
-        """Time that spans cover, and the longest time between them."""
+        """The time that the spans cover, and the longest gap between them."""
         total = longest = 0
         reached = None
         for span in sorted(spans, key=lambda event: event.start):
@@ -363,8 +367,7 @@ expect_equal(
 )
 
 # %%
-# drawn, not measured: which line looks slow on the host, and where does the device's time come
-# from?
+# drawn, not measured: which name looks slow on the host, and which one takes the device's time?
 for name, (host, device) in lanes(drawn("compute", 3, covered="sync"))["launched"].items():
     print(f"{name:45} host {host / 1e6:6.3f} ms, device {device / 1e6:6.3f} ms")
 
@@ -377,16 +380,16 @@ verify("lanes", lanes)
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ## 4 · The brake
+# ## 4 · The bottleneck
 #
-# *Medium, 25 minutes, 4 points: one each for telling the loader, Python and launches, waiting, and
-# copies from what only looks like them.*
-# From the lesson: [Five brakes](../../notebooks/09_profiling.ipynb#cell-id=five-brakes).
+# *Medium, 25 minutes, 4 points: one each for the loader, for Python and launches, for waiting, and
+# for copies. Some traces only look like these cases.*
+# From the lesson: [Five bottlenecks](../../notebooks/09_profiling.ipynb#cell-id=five-bottlenecks).
 #
-# `drawn(kind, seed)` draws a trace of two training steps on a machine with a GPU, slowed down by one
-# thing above all; `KINDS` has the six of them. Write `bottleneck(events)`, which looks at such a trace
-# and returns its kind. It is the one that takes the most time, if each moment from the first event's
-# start to the last one's end is put to one account:
+# `drawn(kind, seed)` draws a trace of two training steps on a machine with a GPU. Mainly one thing
+# slows these steps down, and `KINDS` has the six kinds. Write `bottleneck(events)`, which looks at
+# such a trace and returns its kind. Each moment from the first event's start to the last event's end
+# goes to one account, and the kind is the account with the most time:
 #
 # | moment | account |
 # |---|---|
@@ -397,27 +400,28 @@ verify("lanes", lanes)
 # | else, the host is in an op or a call | `"launches"` |
 # | anything else: the host is in a range and in nothing else, or in nothing at all | `"python"` |
 #
-# The device runs dry where a kernel or copy ends and no other runs; before the first of them it has
-# not run dry. In each trace that is
-# asked, one account has more than half of all time, and more than twice what any other has. So you
-# needn't keep all of them to the nanosecond: any way that finds the largest will do. Look at some
-# traces first. What takes longest on the host is often innocent: while it waits, or loads, the device
-# may be working.
+# The device runs dry when a kernel or copy ends and no other runs. Before the first kernel or copy it
+# has not run dry. In each trace of the check, one account has more than half of all time, and more
+# than twice the time of any other account. So you needn't be exact to the nanosecond: any way that
+# finds the largest account is enough. Look at some traces first. The longest event on the host is
+# often innocent, because the device may be working while the host waits or loads.
 #
 # <details><summary>Where do I begin?</summary>
 #
-# With the device: how much of the time does a kernel run, how much a copy? If it is busy for more
-# than half of the time, you are done. If not, walk through its gaps.
+# Begin with the device. For how much of the time does a kernel run? For how much of the rest does a
+# copy run? If one of them takes more than half of the time, you are done. If not, go through the
+# gaps.
 # </details>
 # <details><summary>How do I go through all moments?</summary>
 #
-# Between two neighbours in the sorted list of all starts and ends nothing changes: so each such piece
-# has one account. Or look at what the host did when each gap began, and for how much of the gap.
+# Sort all starts and ends. Between two neighbours in this list nothing changes, so each such piece of
+# time has one account. Or, for each gap, look at what the host did when it began, and for how much of
+# the gap.
 # </details>
 
 # %% solution="bottleneck"
 def bottleneck(events: list[Event]) -> str:
-    """What takes the most time: one of `KINDS`."""
+    """The account with the most time: one of `KINDS`."""
     ### BEGIN SOLUTION
     accounts = Counter()
     times = sorted({time for event in events for time in (event.start, event.end)})
@@ -473,44 +477,45 @@ verify("bottleneck", bottleneck)
 # ## 5 · Fewer, larger, later
 #
 # *Hard, 30 minutes, 5 points: one each for the loss with its gradient, for the share of right
-# answers, for operators that don't grow in number, for waiting for nothing, and for few bytes.*
+# answers, for a number of operators that doesn't grow, for no waiting, and for few bytes.*
 # From the lesson: [Fewer, larger, later](../../notebooks/09_profiling.ipynb#cell-id=fewer-larger-later).
 #
-# The next cell holds `slow_loss`. Its values are right, and it has all brakes that a function of tensors
-# can have. Write `faster_loss(logits, targets)`, which returns the same two numbers. `logits` is
-# (B, T, V), float32, and `targets` (B, T), int64. A target of -100 doesn't count: a sentence
-# without any target that counts is left out, and at least one sentence has one. Both numbers are
-# tensors without dimensions, float32, on the device of the logits:
+# The next cell has `slow_loss`. Its values are right, but it has every bottleneck that a function of
+# tensors can have. Write `faster_loss(logits, targets)`, which returns the same two numbers. `logits`
+# is (B, T, V), float32, and `targets` is (B, T), int64. A target of -100 doesn't count. A sentence in
+# which no target counts is left out, and at least one target counts. Both numbers are tensors without
+# dimensions, float32, on the device of the logits:
 #
-# - the loss: the mean over sentences of the mean over a sentence's targets; its gradient is that of
-#   `slow_loss`;
-# - the share of all targets that count for which the largest logit is the target's. There are no ties.
+# - the loss: take the mean over each sentence's targets, then the mean over the sentences. Its
+#   gradient is the same as in `slow_loss`;
+# - the share of right answers: of all targets that count, the share with the largest logit at the
+#   target. There are no ties.
 #
-# What is asked beside the values:
+# Besides right values, three things are required:
 #
-# - *Fewer.* As many operators run for twelve sentences as for three, in the forward and in the
-#   backward, and of more tokens in a sentence that is true, too.
-# - *Larger, and not more.* The forward makes tensors of at most 1.5 times the logits' bytes in all, where
-#   V is 256: room for one tensor of the logits' size, and for small ones.
-# - *Later.* It asks for no number: no `.item()`, no `if` about a tensor's values, no result whose size
-#   depends on values, such as `x[mask]`. On a GPU each of these waits until the device is done. The
-#   driver calls your function with tensors of the device `meta`, which have shapes and no values, so
-#   whoever asks for one gets an error. What you make inside must be made on the device of the logits;
-#   the driver sees where it is made, too.
+# - *Fewer.* Twelve sentences must need as many operators as three sentences, in the forward and in
+#   the backward. More tokens in a sentence must not change this number, either.
+# - *Larger, and not more.* All tensors that the forward makes together must have at most 1.5 times
+#   the logits' bytes, for a V of 256. That is enough for one tensor of the logits' size, and for
+#   small ones.
+# - *Later.* The function must not ask for a number: no `.item()`, no `if` about a tensor's values,
+#   and no result with a size that depends on values, such as `x[mask]`. On a GPU each of these waits
+#   until the device is done. The driver calls your function with tensors on the device `meta`. They
+#   have shapes and no values, so asking for a value raises an error. If you make tensors inside, make
+#   them on the device of the logits. The driver checks that, too.
 #
-# Operators and bytes are counted while your function runs, by a `TorchDispatchMode` in your own
-# process: these counts are *claims* of that process, and grading believes them only beside right
-# values.
+# A `TorchDispatchMode` in your own process counts operators and bytes while your function runs. These
+# counts are *claims* of that process, and grading believes them only if the values are right, too.
 #
 # <details><summary>How do I get rid of the loop over tokens?</summary>
 #
-# `F.cross_entropy` takes all tokens at once. `reduction="none"` gives a loss for each of them, 0
-# where the target is its `ignore_index`, which is -100 unless you say otherwise.
+# `F.cross_entropy` takes all tokens at once. With `reduction="none"` it gives a loss for each token.
+# If a target is the `ignore_index`, by default -100, the loss is 0.
 # </details>
 # <details><summary>How do I leave out sentences without an <code>if</code>?</summary>
 #
-# Divide by a number that can't be 0, and multiply by 0 or divide by a count afterwards. A mask is a
-# tensor like any other: its sum is a count.
+# First divide by a number that can't be 0. Afterwards multiply by 0, or divide by a count. A mask is
+# a normal tensor, so its sum is a count.
 # </details>
 
 # %% given="slow_loss"
@@ -531,7 +536,7 @@ def slow_loss(logits, targets):
 
 # %% solution="faster_loss"
 def faster_loss(logits: torch.Tensor, targets: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """The loss, a mean of means, and the share of right answers; nothing is waited for."""
+    """The loss, a mean of means, and the share of right answers, without any wait."""
     ### BEGIN SOLUTION
     counts = targets != -100
     losses = F.cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction="none")
@@ -570,7 +575,7 @@ print("slow_loss without numbers:", driver.asks(slow_loss, logits, targets))
 expect_equal("without numbers", driver.asks(faster_loss, logits, targets), None)
 
 # %%
-# by the clock: one ratio, with its spread; no points hang on it
+# by the clock: one ratio, with its spread; it earns no points
 took = []
 for loss_of in (slow_loss, faster_loss):
     names = {"loss_of": loss_of, "logits": logits, "targets": targets}
@@ -606,39 +611,41 @@ verify("faster_loss", faster_loss)
 # root's value, one for its gradient.*
 # From the lesson: [The NaN hunt](../../notebooks/09_profiling.ipynb#cell-id=the-nan-hunt).
 #
-# A loss is NaN. Everything after the first NaN is NaN as well, so the last place tells nothing. Write
-# two functions:
+# A loss is NaN. Everything after the first NaN is NaN as well, so the last NaN doesn't help you.
+# Write two functions:
 #
-# - `first_bad(model, x)` runs `model(x)` and finds the first module whose output isn't finite, in the
-#   order in which modules return. It gives back a tuple `(name, what, fine)`: the module's name as
-#   in `model.named_modules()`, with `""` for the model itself; `"nan"` if the output holds a NaN, and
-#   `"inf"` if it holds infinities and no NaN; and whether the input of that module, in that call,
-#   was finite. If all outputs are finite it returns `None`. Each module takes one tensor and returns
-#   one, and a module may be called several times. The run may go on to its end, or break off there.
-#   Afterwards the model is as before: no hook is left, neither on it nor one for all modules, and its
-#   mode and attributes are the same.
-# - `safe_root(x)` is the root of x where x is positive, and 0 where x is 0 or negative. Its gradient is
-#   1/(2√x) where x is positive, however small, and 0 where x is 0 or negative. A NaN stays a NaN, since
-#   a NaN that is hidden is found later, and elsewhere. x has any shape, float32 or float64.
+# - `first_bad(model, x)` runs `model(x)` and finds the first module with an output that isn't finite,
+#   in the order in which modules return. It returns a tuple `(name, what, fine)`. `name` is the
+#   module's name as in `model.named_modules()`, with `""` for the model itself. `what` is `"nan"` if
+#   the output contains a NaN, and `"inf"` if it contains infinities and no NaN. `fine` says whether
+#   the input of that module, in that call, was finite. If all outputs are finite, the function
+#   returns `None`. Each module takes one tensor and returns one, and a module may be called several
+#   times. The run may go on to its end, or stop at the bad module. Afterwards the model must be as
+#   before: no hook remains on it, no global hook remains, and its mode and attributes are the same.
+# - `safe_root(x)` is the root of x where x is positive, and 0 where x is 0 or negative. Its gradient
+#   is 1/(2√x) where x is positive, however small, and 0 where x is 0 or negative. A NaN must stay a
+#   NaN, because a hidden NaN causes trouble later, at a different place. x has any shape, float32 or
+#   float64.
 #
-# `driver.Chain` makes small models out of words: its parts are run one after the other.
+# `driver.Chain` makes small models from words. It runs its parts one after the other.
 #
 # <details><summary>A hook</summary>
 #
-# `module.register_forward_hook(hook)` calls `hook(module, args, output)` when that module returns, and
-# gives you a handle with `remove()`. `args` is a tuple. A hook that is told a name, too, is made by a
-# function that takes the name: a loop's variable changes under a lambda.
+# `module.register_forward_hook(hook)` calls `hook(module, args, output)` when that module returns,
+# and gives you a handle with `remove()`. `args` is a tuple. If the hook needs a name, too, write a
+# function that takes the name and returns the hook. With a lambda in a loop, all hooks would see the
+# last name.
 # </details>
 # <details><summary>Why is the gradient NaN where the value is right?</summary>
 #
-# `torch.where` gives the branch that it doesn't choose a gradient of 0. The chain rule multiplies
-# it by the root's own derivative there, and 0 times infinity is NaN. So the root must never see such
-# an x.
+# `torch.where` gives a gradient of 0 to the branch that it doesn't choose. The chain rule multiplies
+# this 0 by the root's derivative, which is infinite at 0, and 0 times infinity is NaN. So the root
+# must never see such an x.
 # </details>
 
 # %% solution="first_bad"
 def first_bad(model: torch.nn.Module, x: torch.Tensor) -> tuple[str, str, bool] | None:
-    """Name of the first module with an output not finite, what is in it, if its input was fine."""
+    """The first module with a bad output: its name, "nan" or "inf", whether its input was fine."""
     ### BEGIN SOLUTION
     found = []
 
@@ -661,7 +668,7 @@ def first_bad(model: torch.nn.Module, x: torch.Tensor) -> tuple[str, str, bool] 
 
 
 def safe_root(x: torch.Tensor) -> torch.Tensor:
-    """The root of what is positive, 0 of what is not; its gradient is finite at 0 and below."""
+    """The root where x is positive, 0 elsewhere; its gradient is finite at 0 and below."""
     ### BEGIN SOLUTION
     low = x <= 0
     root = torch.where(low, 1, x).sqrt()
@@ -704,32 +711,35 @@ verify("first_bad", first_bad=first_bad, safe_root=safe_root)
 # %% [markdown]
 # ## 7 · Why did float16 make it worse?
 #
-# *Medium, 20 minutes, 3 points: one for what overflows, one for what vanishes, one for what is rounded.*
+# *Medium, 20 minutes, 3 points: one for numbers that overflow, one for numbers that vanish, one for
+# rounding.*
 # From the lesson: [Why fp16 made it worse](../../notebooks/09_profiling.ipynb#cell-id=why-fp16-made-it-worse).
 #
-# A computation is a list of steps, pairs `(name, function)`, each of which maps a tensor to a tensor.
-# Write `worse_in_half(steps, x)`, which says of each step what float16 does to it *alone*, without what
-# earlier steps have spoilt: `x` is float32, and the float32 result of a step is the right input of the
-# next. Each step is computed a second time, with its right input converted to float16, so it
-# returns float16. Return a list with a tuple for each step, in order: `(name, overflowed, vanished,
-# worst)`.
+# A computation is a list of steps. Each step is a pair `(name, function)`, and the function maps a
+# tensor to a tensor. Write `worse_in_half(steps, x)`. It says for each step what float16 does to this
+# step *alone*, without the errors of earlier steps. `x` is float32, and the float32 result of a step
+# is the right input of the next step. Compute each step a second time, with its right input converted
+# to float16, so that it returns float16. Return a list with a tuple for each step, in order: `(name,
+# overflowed, vanished, worst)`.
 #
-# - `overflowed`: how many numbers are finite in float32 and not in float16.
-# - `vanished`: how many are 0 in float16 and not in float32. What is NaN in float32 may count here or not.
-# - `worst`: of all other numbers that are finite and not 0 in float32, the largest relative error, the
-#   difference of the two, in float32, by the size of the right one; 0.0 where there are none.
+# - `overflowed`: how many numbers are finite in float32 and not finite in float16.
+# - `vanished`: how many numbers are 0 in float16 and not 0 in float32. Numbers that are NaN in
+#   float32 may count here or not.
+# - `worst`: the largest relative error of all other numbers that are finite and not 0 in float32. The
+#   relative error is the absolute difference of the float16 and the float32 number, computed in
+#   float32, divided by the absolute value of the float32 number. If no numbers are left, it is 0.0.
 #
 # The counts are Python integers, and `worst` is a float.
 #
 # <details><summary>Which input does the float16 step get?</summary>
 #
-# The same as the float32 step, converted: `right.half()`. If you handed on what float16 has computed,
-# one overflow would be counted in each step after it.
+# It gets the input of the float32 step, converted: `right.half()`. If you passed on the float16
+# result, you would count one overflow again in each later step.
 # </details>
 # <details><summary>Masks</summary>
 #
-# One mask says which numbers overflowed, another which have vanished, a third which are left. If
-# nothing is left, there is no largest number: `max` of an empty tensor raises.
+# One mask says which numbers overflowed, a second which vanished, and a third which are left. If no
+# numbers are left, there is no largest error: `max` of an empty tensor raises an error.
 # </details>
 
 # %% solution="worse_in_half"
@@ -753,11 +763,11 @@ x = torch.tensor([0.5, 300.0, 2.0**-13, 0.0])
 came = driver.in_half(worse_in_half, ["square", "times 1e-2"], x)
 expect_equal("names", [name for name, *_ in came], ["square", "times 1e-2"])
 expect_equal("a square: one overflows, one vanishes", came[0][1:3], (1, 1))
-expect_equal("the step after it is given the right numbers", came[1][1:3], (1, 1))
+expect_equal("the next step gets the right numbers", came[1][1:3], (1, 1))
 expect_close("the square of 0.5 is exact", came[0][3], 0.0)
 came = driver.in_half(worse_in_half, ["plus 1024", "plus -1024"], torch.tensor([1.0, 1.4]))
 expect_close("1025.4 is rounded to 1025", came[0][3], 0.4 / 1025.4, rtol=0.01)
-expect_close("without the 1024 that is much", came[1][3], 0.4 / 1.4, rtol=0.01)
+expect_close("without the 1024 this error is large", came[1][3], 0.4 / 1.4, rtol=0.01)
 
 # %% test="worse_in_half" points=3
 # Graded
@@ -773,12 +783,12 @@ verify("worse_in_half", worse_in_half)
 # %% [markdown]
 # ## 8 · Six messages
 #
-# *Medium, 20 minutes, 5 points: two each for `centered` and `head` and for `scores` and `word_loss`, one for
-# `extended` and `convolved`: that they do their work, and the sizes that met in them.*
+# *Medium, 20 minutes, 5 points: two for `centered` and `head`, two for `scores` and `word_loss`, and
+# one for `extended` and `convolved`. Each needs the fixed functions and their entries in `met`.*
 # From the lesson: [Twenty messages](../../notebooks/09_profiling.ipynb#cell-id=twenty-messages).
 #
-# A colleague sends you six functions. Their docstrings are right, and each of them raises. The next two
-# cells show what he wrote, and what he was told.
+# A colleague sends you six functions. Their docstrings are right, but each function raises an error.
+# The next two cells show his code, and the messages that he got.
 
 # %% given="broken"
 def broken_centered(x):
@@ -825,38 +835,38 @@ for function, arguments in sent.items():
     print(f"{function.__name__:17} {driver.complaint(function, arguments)}")
 
 # %% [markdown]
-# Read first. In each message there are two sizes that had to be equal and aren't. Where do they come from?
-# `met()` returns a dict that has, for each function (`"centered"`, `"head"` and so on), a tuple or a
-# list of two pairs `(argument, dimension)`: whose size it is, and which dimension of that argument's
-# own shape, counted from 0 or, as torch also does, from -1 at the end. If `x @ y` had been called with
-# (2, 3) and (4, 5), that would be `(("x", 1), ("y", 0))`. Which of the two comes first is up to you. A
-# message speaks of *operands*, and between one of those and an argument there may be a mean, a
-# transpose, or dimensions that were flattened.
+# First read the messages. Each message has two sizes that should be equal and aren't. Where do they
+# come from? Write `met()`, which returns a dict. For each function (`"centered"`, `"head"` and so on)
+# it has a tuple or a list of two pairs `(argument, dimension)`, one pair for each size. A pair names
+# the argument and the dimension of its shape. Count dimensions from 0, or from the end with -1, as
+# torch does. If `x @ y` is called with (2, 3) and (4, 5), the pairs are `(("x", 1), ("y", 0))`. The
+# two pairs can be in any order. A message is about *operands*. Between an argument and an operand
+# there may be a mean, a transpose, or a flatten.
 #
-# Then mend: write the six under their names without `broken_`, so that each does what its docstring
-# says. None of them changes what it is given. All sizes are at least 1, but the T of a cache may be 0; they
-# may also be equal, where most of the colleague's functions raise nothing and are wrong all the same.
-# Tensors are float32 or float64, all of one dtype, and so is the result; targets are int64. They may lie
-# in memory in any order, targets as well. Of the targets at least one counts.
+# Then fix the six functions. Write them under their names without `broken_`, so that each does what
+# its docstring says. No function may change its arguments. All sizes are at least 1, but the T of a
+# cache may be 0. Sizes may also be equal. Then most of the colleague's functions raise no error but
+# are still wrong. Tensors are float32 or float64, all of one dtype, and the result has this dtype,
+# too. Targets are int64. All tensors may have any strides, targets as well. At least one target
+# counts.
 #
-# A message that is gone is no mend. Whoever silences it by a `reshape` gets the right shape and the
-# wrong numbers.
+# If the message disappears, the function may still be wrong: a `reshape` often gives the right shape
+# and the wrong numbers.
 #
-# <details><summary>mat2 is not what I have handed in</summary>
+# <details><summary>mat2 is not the tensor that I passed</summary>
 #
-# `F.linear` multiplies by the *transpose* of its weight, since it expects one of (out, in). So the first
-# number of mat2 is the last of the weight.
+# `F.linear` multiplies by the *transpose* of its weight, because it expects (out, in). So the first
+# number of mat2 is the last number of the weight's shape.
 # </details>
 # <details><summary>How do I move a dimension without mixing up the numbers?</summary>
 #
-# `transpose` and `permute` change the order of dimensions and leave each number with its neighbours.
-# `reshape` reads the numbers in their old order and cuts them anew, so it is right only where
-# neighbouring dimensions are joined or split.
+# `transpose` and `permute` change the order of dimensions. `reshape` reads the numbers in their old
+# order and cuts them into new rows. So it is right only if you join or split neighbouring dimensions.
 # </details>
 
 # %% solution="six_messages"
 def met() -> dict:
-    """For each function, where the two sizes come from that had to be equal."""
+    """For each function, the two dimensions that had to have equal sizes."""
     ### BEGIN SOLUTION
     return {
         "centered": (("x", 1), ("x", 0)),
@@ -913,7 +923,7 @@ def convolved(pictures: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
 # %%
 x = torch.tensor([[1.0, 3.0], [10.0, 20.0]])
 expect_equal(
-    "rows of as many numbers as there are rows",
+    "as many columns as rows",
     centered(x),
     torch.tensor([[-1.0, 1.0], [-5.0, 5.0]]),
 )
@@ -942,7 +952,7 @@ expect_equal(
 )
 
 # %%
-# the two sizes, in the colleague's calls: both stand in the message, and they are not the same
+# the two sizes in the colleague's calls: both are in the message, and they are different
 for function, arguments in sent.items():
     name = function.__name__.removeprefix("broken_")
     given = dict(zip(function.__code__.co_varnames, arguments))
@@ -965,45 +975,46 @@ verify("six_messages", met=met, centered=centered, head=head, scores=scores, wor
 # %% [markdown]
 # ## 9 · The report
 #
-# *Medium, 15 minutes, 5 points: one each for the first operator, for what its end would bring, for
-# Python, for FLOP/s and MFU, and for the hours.*
+# *Medium, 15 minutes, 5 points: one each for the first operator, for the possible gain, for Python,
+# for FLOP/s and MFU, and for the hours.*
 # From the lesson: [One step, from end to end](../../notebooks/09_profiling.ipynb#cell-id=one-step-from-end-to-end).
 #
-# A profile of some training steps of MiniGPT has been boiled down to a table: for each name
-# `(kind, calls, total, self)`, times in nanoseconds of the host, over all calls. The kind is `"range"`
-# or `"op"`. One range has the name `"step"`: it lies around each training step, and everything else in
-# the table happened inside of it, on one thread. Write `report(table, config, tokens, peak_flops)`,
-# where `config` is the model's `MiniGPTConfig`, `tokens` the number of tokens *of one step*, and
-# `peak_flops` what the machine can do at best, in operations a second. It returns a dict:
+# A table sums up a profile of some training steps of MiniGPT. For each name it has `(kind, calls,
+# total, self)`: the times are in nanoseconds on the host, over all calls. The kind is `"range"` or
+# `"op"`. One range has the name `"step"`. It is around each training step, and everything else in the
+# table happened inside it, on one thread. Write `report(table, config, tokens, peak_flops)`. `config`
+# is the model's `MiniGPTConfig`, `tokens` is the number of tokens *of one step*, and `peak_flops` is
+# the machine's best rate, in operations a second. The function returns a dict:
 #
 # - `"operator"`: the name of the op with the largest self time;
-# - `"share"`: its self time by the time of all steps;
-# - `"bound"`: how many times as fast the steps would be at best if nothing but this operator were made
-#   faster (Amdahl);
-# - `"python"`: the share of the steps' time that was spent in no op at all, which is the self time of
-#   all ranges, `"step"` included;
-# - `"flops"`: operations a second, by the rule of thumb of 6 · N a token, there and back. N are all
-#   parameters but those of the two embeddings, which are looked up and not multiplied;
-#   `parameter_shapes(config)` has the shape of each parameter by its name;
-# - `"mfu"`: that, as a share of the peak;
+# - `"share"`: its self time, divided by the time of all steps;
+# - `"bound"`: how many times as fast the steps can become at best if only this operator gets faster
+#   (Amdahl);
+# - `"python"`: the share of the steps' time outside all ops. This time is the self time of all
+#   ranges, including `"step"`;
+# - `"flops"`: operations a second, by the rule of thumb: 6 · N operations for each token, forward and
+#   backward. N is the number of all parameters without the two embeddings, because these are looked
+#   up and not multiplied. `parameter_shapes(config)` has the shape of each parameter by its name;
+# - `"mfu"`: `"flops"` as a share of the peak;
 # - `"hours"`: how long 10⁹ tokens would take at this speed.
 #
-# All but the name are floats. `driver.table_of` makes such a table of a profile. What grading asks are
-# small tables that were drawn, and one of a real MiniGPT step, recorded on one core of a CPU.
+# All entries except the name are floats. `driver.table_of` makes such a table from a profile. Grading
+# uses small random tables, and the table of a real MiniGPT step that was recorded on one core of a
+# CPU.
 #
 # <details><summary>How many seconds did a step take?</summary>
 #
-# The row of `"step"` says how many steps there were and how long all took together. There are 10⁹
-# nanoseconds in a second.
+# The row of `"step"` says how many steps there were and how long all of them took together. A second
+# has 10⁹ nanoseconds.
 # </details>
 # <details><summary>Amdahl</summary>
 #
-# If an operator with a share of s takes no time any more, 1 - s is left of every second.
+# If an operator with the share s takes no time any more, 1 - s of every second is left.
 # </details>
 
 # %% solution="report"
 def report(table: dict, config: MiniGPTConfig, tokens: int, peak_flops: float) -> dict:
-    """The first operator, what its end would bring, Python's share, FLOP/s, MFU, and hours."""
+    """The first operator, the possible gain, Python's share, FLOP/s, MFU, and hours."""
     ### BEGIN SOLUTION
     _, steps, whole, _ = table["step"]
     operators = {name: own for name, (kind, _, _, own) in table.items() if kind == "op"}
@@ -1075,7 +1086,7 @@ small = {
 tiny = MiniGPTConfig(vocab_size=10, d_model=4, n_heads=1, n_layers=1, d_ff=8, context=5)
 came = report(small, tiny, 50, 1e9)
 names = ["operator", "share", "bound", "python", "flops", "mfu", "hours"]
-expect_equal("what it holds", list(came), names)
+expect_equal("its entries", list(came), names)
 ### BEGIN HIDDEN TESTS
 verify("report", report)
 ### END HIDDEN TESTS
@@ -1098,27 +1109,28 @@ verify("report", report)
 # old 0.0031 s   new 0.0022 s   30 % faster
 # ```
 #
-# You run the file a second time, and the new one is 40 % slower. Write two or three sentences about
-# each of these: what the two numbers of one run are times *of*; why two runs disagree, with
-# two causes at least; and what you would run instead, and what its result would have to look like for
-# you to write "30 % faster" into the log.
+# You run the file a second time, and now the new attention is 40 % slower. Write two or three
+# sentences about each of these questions. What do the two numbers of one run actually measure? Why do
+# two runs disagree (at least two causes)? What would you run instead, and which result would allow
+# you to write "30 % faster" into the log?
 #
 # === BEGIN MARK SCHEME ===
 #
 # One point each.
 #
 # - **What was measured.** Launching, not computing: on a GPU the calls return before the kernels have
-#   run, and nothing synchronises before the clock is read. What the device does for the first function
-#   may even be paid by the second. Say so of the host's time, with "asynchronous" or its meaning.
-# - **Why they disagree.** Two of: the first call pays for what happens once (CUDA context, loading
-#   kernels, allocator, autotuning, caches), so the order of the two matters; one run each, no
-#   spread; other load, clock and temperature of the machine; a resolution and scheduling noise as large
-#   as 0.9 ms.
-# - **What instead.** Warm-up; synchronise before reading the clock, or CUDA events,
-#   `torch.utils.benchmark` (which does it); many runs, in turns, median and quartiles or IQR of both; a
-#   ratio with its spread, whose quartile ranges don't overlap; the same inputs, and the outputs
-#   compared. Better still: beside it a count or a trace that says where the time went. "The mean of
-#   many runs" without any spread earns half.
+#   run, and nothing synchronises before the clock is read. The second time may even include work that
+#   the device still does for the first function. The answer says that the times are the host's, with
+#   the word "asynchronous" or its meaning.
+# - **Why they disagree.** The answer names two of these. The first call pays for work that happens
+#   only once (CUDA context, loading kernels, allocator, autotuning, caches), so the order of the two
+#   matters. There is only one run of each, without a spread. Load, clock and temperature of the
+#   machine change. Clock resolution and scheduling noise can be as large as 0.9 ms.
+# - **What instead.** Warm up. Synchronise before reading the clock, or use CUDA events, or
+#   `torch.utils.benchmark` (which synchronises). Measure many runs, in turn, and give median and
+#   quartiles or IQR of both. Give a ratio with its spread, and claim it only if the quartile ranges
+#   don't overlap. Use the same inputs, and compare the outputs. Even better: add a count or a trace
+#   that says where the time went. "The mean of many runs" without any spread earns half.
 #
 # === END MARK SCHEME ===
 
@@ -1128,8 +1140,8 @@ verify("report", report)
 # %% [markdown]
 # ## Done
 #
-# Use *Kernel → Restart Kernel and Run All Cells* once more, so that you know your notebook works
-# from top to bottom, then save it.
+# Use *Kernel → Restart Kernel and Run All Cells* once more, to make sure that your notebook works
+# from top to bottom. Then save it.
 #
-# You can now say what a training step waits for, prove it by a count, and tell a gain from luck. In
-# phase 10 the step is spread over several machines, and most of what they wait for is each other.
+# You can now say what a training step waits for, prove an improvement by a count, and distinguish a
+# gain from noise. In phase 10 the step runs on several machines, and they mostly wait for each other.

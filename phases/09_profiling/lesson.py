@@ -7,16 +7,16 @@
 # %% [markdown]
 # # Profiling
 #
-# A program that is slow and a program that is wrong have this in common: whoever looks at them has a suspicion, and the suspicion is mostly false. This lesson is about instruments. Which one to take, what it can't see, and how to tell a finding from a mood of the machine.
+# Slow programs and wrong programs have one thing in common: you look at them with a suspicion, and the suspicion is mostly false. So this lesson is about instruments. Which one do you take? What can't it see? And how do you know that you have found a cause, and not just a bad moment of the machine?
 #
-# It takes about three and a half hours, predictions and drills included, in two sittings. The first is about finding what is slow, and ends at *A resting place*, from where half of the lab can be solved. The second is about mending it, about what is wrong and not slow, and ends with one step taken apart from end to end. You need [phase 07](07_training.ipynb#cell-id=the-five-lines)'s training step; of [phase 04](04_dispatcher.ipynb#cell-id=a-call-is-a-look-up) it helps to know what an operator is. Where a paragraph begins with **Predict**, settle on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
+# It takes about three and a half hours, predictions and drills included, in two sittings. The first is about finding what is slow. It ends at *A resting place*, where you can solve nearly half of the lab. The second is about fixing slow programs, and about programs that are wrong, not slow. It ends with one step, examined from end to end. You need [phase 07](07_training.ipynb#cell-id=the-five-lines)'s training step; from [phase 04](04_dispatcher.ipynb#cell-id=a-call-is-a-look-up) it helps to know what an operator is. If a paragraph begins with **Predict**, decide on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
 #
-# No GPU is needed. What concerns one is read from a *record*: what was measured on an NVIDIA H100, in files that came with this course, and the cells below print it wherever they run. Where a pattern is to be learnt there are traces that are *drawn*, by a model of a machine, and each of them says so. The rest is measured here, on a CPU: those milliseconds are the ones of the machine that made this page, and yours will say others.
+# No GPU is needed. Everything about a GPU is read from a *record*: measurements on an NVIDIA H100, in files that came with this course. The cells below print them on any machine. Some traces are *drawn*: a model of a machine made them, to show a pattern, and each of them says so. The rest is measured here, on a CPU. Those milliseconds are from the machine that made this page, and yours will be different.
 
 # %%
 import os
 
-os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # the profiler tells of itself, otherwise
+os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # or the profiler prints about itself
 os.environ.setdefault("KINETO_LOG_LEVEL", "99")
 
 import statistics
@@ -43,20 +43,20 @@ from utils.views.step_counts import counts
 course_path(PHASES, here=9)
 
 # %% [markdown]
-# In phase 07 you wrote the step. Now you take it apart by time, by bytes and by counts, and by what goes wrong in it.
+# In phase 07 you wrote the step. Now you measure its time and its bytes, count its operators, and look for what goes wrong in it.
 
 # %% [markdown]
 # ## Resumen en español
 #
 # Un tiempo sin dispersión no es una medida. Se mide lo mismo muchas veces, alternando, y se compara la mediana con los cuartiles; lo que se puede **contar** (operadores, bytes, esperas) no depende del humor de la máquina.
 # En una tabla, *total* incluye lo que se llama por dentro y *self* no. El host solo encarga el trabajo: quien espera al dispositivo carga con el tiempo de los demás.
-# Cinco frenos: los datos, el bucle de Python, la espera escondida, la copia inútil, los kernels diminutos. Tres remedios: menos, más grande, más tarde.
+# Cinco cuellos de botella: los datos, el bucle de Python, la espera escondida, la copia inútil, los kernels diminutos. Tres remedios: menos, más grande, más tarde.
 # Un NaN se busca donde nace: en la ida con *hooks*, en la vuelta con `detect_anomaly`. En float16 el culpable suele ser un número que se hizo cero.
 
 # %% [markdown]
 # ## The question
 #
-# A colleague works on the training step. The line that clears the gradients could spare itself the work, she has read, if it set them to None. Her machine computes on one thread, so that nothing disturbs.
+# A colleague works on the training step. She has read that setting the gradients to None saves work. Her machine computes on one thread, so that nothing disturbs the measurement.
 
 # %%
 torch.set_num_threads(1)
@@ -87,7 +87,7 @@ def quick_step(x, y):
 
 
 # %% [markdown]
-# She takes the time of a step as it is and of a step as it could be, each on a batch of the training stream. (As in phase 07 the stream deals batches of lines that are about equally long.)
+# She times the old step once and the new step once, each on a batch of the training stream. (As in phase 07, the lines of a batch are about equally long.)
 
 # %%
 inputs, targets = training_lines()
@@ -107,16 +107,16 @@ first_old, first_new = clock(step), clock(quick_step)
 print(f"the new step takes {first_new / first_old:.2f} of the time of the old one")
 
 # %% [markdown]
-# Her mail said "30 % faster!"; here it is a good deal more. A second colleague runs the very same thing once again.
+# Her mail said "30 % faster!", and here the gain is even larger. A second colleague runs exactly the same code once again.
 
 # %%
 again_old, again_new = clock(step), clock(quick_step)
 print(f"the new step takes {again_new / again_old:.2f} of the time of the old one")
 
 # %% [markdown]
-# Slower, and by far! (His mail said 40 %.) **Predict.** What did they measure? (Three things are wrong with it. One lies in `clock`, one in *when* it is first called, and one in what the two steps do.)
+# Now the new step is much slower! (His mail said 40 %.) **Predict.** What did they measure? (Three things are wrong with the measurement: one in `clock`, one in *when* it is first called, and one in what the two steps do.)
 #
-# > **Where does the time of a step go; how do I know it, and not the mood of a clock; and how do I prove that what I mended is better?**
+# > **Where does the time of a step go? How do I know that a result isn't just noise? And how do I prove that my change is an improvement?**
 
 # %% [markdown]
 # ## A number without a spread
@@ -128,9 +128,9 @@ for name, (words, _) in zip(["old", "new", "old", "new"], stream):
     print(f"{name}: 64 lines of up to {words.shape[1]} words")
 
 # %% [markdown]
-# What she measured was the data: whoever gets the long batch loses. (In phase 07 you met these batches; the long lines are lists of a verb's forms.) So from here on there is one batch, x and y, for everybody.
+# She measured the data: the function that gets the long batch loses. (You know these batches from phase 07. The long lines are lists of a verb's forms.) So from here on all functions get the same batch, x and y.
 #
-# The second thing is the very first call. Here is a convolution, six times on the same pictures, and then six times on larger ones.
+# The second thing is the very first call. Here a convolution runs six times on the same pictures, and then six times on larger ones.
 
 # %%
 x, y = inputs[:32], targets[:32]
@@ -154,9 +154,9 @@ for size in (32, 40):
     )
 
 # %% [markdown]
-# Slow are the first of all, and the first of each size. (`process_time` counts the seconds in which a core worked for this process, as in phase 07. It doesn't feel a neighbour, and it stands still while the process waits, for a disk, a loader's worker or a GPU.) The library (oneDNN, on a CPU) chooses a kernel for these sizes, rearranges, and keeps what it has prepared. A first training step does more of the kind, and on a GPU the first call may load code, tune, compile. **Warm up** before you measure, with the sizes that you will measure, and don't let it count.
+# The very first call is slow, and so is the first of each size. (`process_time` counts the seconds in which a core worked for this process, as in phase 07. Other processes hardly affect it, and it doesn't count the time in which the process waits for a disk, a loader's worker or a GPU.) The library (oneDNN, on a CPU) chooses a kernel for these sizes, rearranges the numbers, and keeps what it has prepared. A first training step has more of this work, and on a GPU the first call may load code, tune, or compile. **Warm up** before you measure, with the sizes that you will measure, and don't count those calls.
 #
-# The third thing: the two steps are the same. `zero_grad` sets gradients to None unless it is told not to. Nothing could have been gained. So here is a case in which we know the truth, which is rare, and can see what a clock makes of it.
+# The third thing: the two steps are the same. `zero_grad` sets gradients to None by default. There was nothing to gain. So this is one of the rare cases in which we know the right result, a ratio of 1, and can compare a clock's result with it.
 
 # %%
 olds, news = [], []
@@ -165,15 +165,15 @@ for _ in range(40):
     news.append(seconds(quick_step, x, y))
 
 # %% [markdown]
-# **Predict.** Forty runs of one thing and, in turn with them, forty of the same thing. How far will their medians be apart? And if you had taken a single run of each?
+# **Predict.** Forty runs of one function, alternating with forty runs of the same function. How far apart will their medians be? And how far apart would single runs be?
 
 # %%
 timing_spread({"old": olds, "new": news})
 
 # %% [markdown]
-# Each point is a run. The box holds the middle half of them, from the first quartile to the third; the stroke is the median. Live, move the slider to 1: that is what the colleague saw, a ratio of two points out of the clouds.
+# Each point is a run. The box contains the middle half of the runs, from the first quartile to the third, and the line is the median. If your kernel is running, move the slider to 1. That is what the colleague saw: the ratio of two single points.
 #
-# A ratio of medians without the boxes says nothing. With them there is a simple, cautious rule, which this course goes by: where the middle halves of both overlap, *nothing can be said*. And fewer than five runs have no quartiles worth the name.
+# A ratio of medians without the boxes says nothing. With the boxes there is a simple, cautious rule, which this course follows: if the two middle halves overlap, *nothing can be said*. And with fewer than five runs, quartiles mean nothing.
 #
 # Why the median and not the mean? Here one of these forty runs is disturbed, and takes a whole second.
 
@@ -185,9 +185,9 @@ for name, of in {"mean": statistics.mean, "median": statistics.median, "minimum"
     )
 
 # %% [markdown]
-# Noise only ever adds. So the mean is at the mercy of whoever else uses the machine; the minimum is the best guess at what the code needs when nobody disturbs; and the median says what you will wait for on a usual day.
+# Noise only ever adds time. So the mean depends on what other users do with the machine. The minimum is the best guess of what the code needs when nothing disturbs it. And the median says how long you will usually wait.
 #
-# There is a disturbance that no median cures. **Predict.** Twenty runs of the old step, then twenty of the new one, which is the same; and when the first twenty are done, somebody on the same machine begins to compute. What will be said of the new step? And if old and new are run *in turn*, with the same neighbour from half-way on?
+# There is a disturbance that no median removes. **Predict.** The old step runs twenty times, and then the new step, which is the same, runs twenty times. Between the two, somebody else on the same machine begins to compute. What will the result say about the new step? And what will it say if old and new run *in turn*, and the neighbour begins half-way through?
 
 # %%
 in_turn_old, in_turn_new = [], []
@@ -208,9 +208,9 @@ for name, pairs in {
     print(f"{name:20} the new step takes {ratio:.2f} of the old one's time")
 
 # %% [markdown]
-# Taken one after the other, the new step pays for the neighbour. Taken **in turn**, old, new, old, new, both are disturbed alike, and the ratio of each pair stays near 1. A machine that gets warm, a colleague's job, a battery: all of these are slow changes, and whoever measures in turn divides them out.
+# If all old runs come first, the new step pays for the neighbour. If the two run **in turn**, old, new, old, new, both are disturbed equally, and the ratio of each pair stays near 1. A machine that gets warm, a colleague's job, a battery: all of these change slowly, and if you measure in turn, their effect cancels in the ratio.
 #
-# So wall time is told as a *ratio*, with its quartiles, measured side by side. PyTorch has a tool that does much of it.
+# So report wall time as a *ratio*, with its quartiles, measured in turn. PyTorch has a tool that does much of this.
 
 # %%
 measured = Timer("step(x, y)", globals={"step": step, "x": x, "y": y}).blocked_autorange(
@@ -220,7 +220,7 @@ print(measured)
 print(f"median {1e3 * measured.median:.1f} ms, middle half {1e3 * measured.iqr:.1f} ms wide")
 
 # %% [markdown]
-# `Timer` warms up, chooses how often to repeat (a statement of a microsecond is run thousands of times for one number), keeps all the times, warns where they are too wide apart, and on a GPU it waits for the device. One thing it does unasked: it sets the number of threads to **one** while it measures, so that results can be compared between machines. What your training gets you learn with `num_threads`.
+# `Timer` warms up, and it chooses how often to repeat: it runs a statement of a microsecond thousands of times for one number. It keeps all the times, warns if they differ too much, and on a GPU it waits for the device. It also does something that you may not expect: it sets the number of threads to **one** while it measures, so that results can be compared between machines. Pass `num_threads` to measure with as many threads as your training uses.
 
 # %%
 torch.set_num_threads(2)
@@ -233,7 +233,7 @@ for threads in ({}, {"num_threads": 2}):
 torch.set_num_threads(1)
 
 # %% [markdown]
-# Best of all is what needs no clock. `counts` runs a function under a dispatch mode, as in [phase 04](04_dispatcher.ipynb#cell-id=listening-in), and counts operators and the bytes of the tensors that they make. **Predict.** Thirty steps by the clock and by counts: how far apart are the smallest and the largest of each?
+# A measure that needs no clock is best of all. `counts` runs a function under a dispatch mode, as in [phase 04](04_dispatcher.ipynb#cell-id=listening-in). It counts operators and the bytes of the tensors that they make. **Predict.** We measure thirty steps with the clock and with counts. How far apart are the smallest and the largest result of each?
 
 # %%
 walls, numbers = [], set()
@@ -246,29 +246,29 @@ print(f"by the clock: {min(walls):.0f} to {max(walls):.0f} ms")
 print("by counts:", *(f"{operators} operators, {size:,} bytes" for operators, size in numbers))
 
 # %% [markdown]
-# One line: thirty times the same. Counts don't say how long something takes. But where a mend is meant to do *less*, fewer operators, fewer bytes, fewer waits, then counts prove that it does, on any machine, in one run. The clock is asked once more at the end, for the ratio.
+# The counts fill one line, because all thirty are the same. Counts don't say how long something takes. But if a change should do *less*, with fewer operators, bytes or waits, counts prove that it does, on any machine, in one run. At the end the clock gives the ratio.
 
 # %% tags=["hide-input"]
 choice(
     "Ten runs before: quartiles 30, 33, 39 ms. Ten runs after: 24, 29, 32 ms. What can be said?",
     {
-        "12 % faster": "The medians say so, and the boxes reach from 30 to 39 and from 24 to 32: they overlap between 30 and 32.",
-        "Nothing yet": "The middle halves overlap. Measure in turn, more often, on a quieter machine; or count.",
-        "It isn't faster": "That can't be said either. Not to be able to tell a difference is not to know that there is none.",
+        "12 % faster": "The medians say so. But the boxes reach from 30 to 39 and from 24 to 32, so they overlap between 30 and 32.",
+        "Nothing yet": "The middle halves overlap. Measure in turn, more often, or on a quieter machine. Or count.",
+        "It isn't faster": "You can't say that either. There may be a difference that this measurement can't show.",
     },
     answer="Nothing yet",
 )
 
 # %% tags=["hide-input"]
 true_false(
-    "The mean of a hundred runs is more exact than the median of twenty, since it rests on more runs.", False,
-    "More runs narrow the mean down to the wrong number if a tenth of them was disturbed. Noise has one direction here, and the mean follows it.",
+    "The mean of a hundred runs is more exact than the median of twenty, because it uses more runs.", False,
+    "If a tenth of the runs was disturbed, more runs only make you surer of a wrong mean. Noise only adds time here, and so the mean is too large.",
 )
 
 # %% [markdown]
 # ## Total and self
 #
-# Now to where the time goes. `torch.profiler` writes down each operator: when it began and when it ended. What you get first is a table, and it has two columns that everybody confuses. **Predict.** MiniGPT has 13 linear layers. Of the time that `aten::linear` takes *in all*, how much does it spend on work of its own?
+# Now to where the time goes. For each operator, `torch.profiler` records when it began and when it ended. First you get a table, with two columns that everybody confuses. **Predict.** MiniGPT has 13 linear layers. Of the *whole* time of `aten::linear`, how much is its own work?
 
 # %%
 with profile(activities=[ProfilerActivity.CPU], record_shapes=True) as profiled:
@@ -285,9 +285,9 @@ for row in [*ranked[:12], *asked]:  # by total, and in any case the two that we 
     )
 
 # %% [markdown]
-# *Total* is from start to end, whatever ran inside. *Self* is total less the time of what was called from it directly. `aten::linear` is a composite, as you saw in [phase 04](04_dispatcher.ipynb#cell-id=composites): it calls `aten::addmm` and has next to nothing to do itself. Whoever sorts by total gets the callers, and a list in which the same millisecond stands four times. Self adds up; total does not. (`print(profiled.key_averages().table(sort_by="self_cpu_time_total"))` gives all columns, on very long lines.)
+# *Total* is the time from start to end, whatever ran inside. *Self* is an operator's total minus the time of the calls that it made directly. `aten::linear` is a composite, as you saw in [phase 04](04_dispatcher.ipynb#cell-id=composites): it calls `aten::addmm` and does almost nothing itself. If you sort by total, you get the callers, and the list counts the same millisecond up to four times. You can add self times, but you can't add totals. (`print(profiled.key_averages().table(sort_by="self_cpu_time_total"))` gives all columns, on very long lines.)
 #
-# The same profile as a picture, time from left to right, each call below its caller. The strips at the feet show total, and live a tick at *self time* leaves only what is each one's own. **Predict.** Before you tick it: whose strips will vanish?
+# Here is the same profile as a picture. Time runs from left to right, and each call is below its caller. The strips at the bottom show total. If your kernel is running, tick *self time* to see only each call's own time. **Predict.** Before you tick it: which strips will vanish?
 
 # %%
 from utils.instruments.traces import of_profile
@@ -297,9 +297,9 @@ events = of_profile(profiled)
 flame_chart(events)
 
 # %% [markdown]
-# Those of the whole upper row, nearly: there are the callers. What is left are the products, `mm` in the backward and `addmm` in the forward, two or three functions that walk over the logits, and the optimizer. There are 2,500 events in one step of a small model.
+# Nearly the whole upper row vanishes, because it contains the callers. The products remain, `mm` in the backward and `addmm` in the forward. So do two or three functions that process the logits, and the optimizer. There are 2,500 events in one step of a small model.
 #
-# By shapes it is still clearer. (`record_shapes=True` is for that.)
+# If we also group by shapes, it is even clearer. (That is why we passed `record_shapes=True`.)
 
 # %%
 with profile(activities=[ProfilerActivity.CPU], record_shapes=True) as profiled:
@@ -320,9 +320,9 @@ print(
 )
 
 # %% [markdown]
-# (The mean of eight steps.) 1,024 words times 600: the LM head, and the loss behind it, are a good part of the step, though the head is one of 13 linear layers. A vocabulary is wide even in a small model.
+# (Each time is the mean of eight steps.) There are 1,024 words, each with 600 logits. So the LM head and the loss after it take a good part of the step, although the head is only one of 13 linear layers. A vocabulary is large even in a small model.
 #
-# One trap with total. **Predict.** A function that calls itself, five deep, each level with a product of its own. The whole takes T. What is the total of its name?
+# Total has a trap. **Predict.** A function calls itself, five levels deep, and each level also computes a product. The outermost call takes the time T. What total does the table give for the function's name?
 
 # %%
 def countdown(level):
@@ -345,22 +345,22 @@ print(
 )
 
 # %% [markdown]
-# Far more than there was: the innermost call lies in all five. A total that means something counts an event only if no event of the same name is around it. In the lab you compute both columns from a list of events.
+# The table's total is far more than T, because it counts the innermost call five times: in itself and in the four calls around it. A meaningful total counts an event only if no event of the same name is around it. In the lab you compute both columns from a list of events.
 
 # %% tags=["hide-input"]
 number(
     "A lasts from 0 to 100. Inside it B lasts from 10 to 60, and inside B there are C from 20 to 30 and C from 40 to 55. What is B's self time?", 25,
-    why="50, less 10 and 15 for the two C.",
-    wrong={50: "That is B's total.", 75: "That is what A has without C; A's children are only B.", 40: "C ran twice inside B."},
+    why="B lasts 50. The two C inside it last 10 and 15.",
+    wrong={50: "That is B's total.", 75: "You subtracted the two C from A. But A's only child is B, and the question is about B.", 40: "C ran twice inside B."},
 )
 
 # %% tags=["hide-input"]
 choice(
     "`step` has a total of 30 ms and a self time of 12 ms. It is a `record_function` around a whole training step. What are the 12 ms?",
     {
-        "Operators that the profiler doesn't know": "All of them are noted, whoever registered them.",
-        "Python, and whatever isn't an operator": "Between two operators the interpreter runs: your loop, the modules' `__call__`, the tokenizer. The profiler sees it only as what is left over in the range around it.",
-        "The profiler's own cost": "A part of it, perhaps. It sits mostly in the operators, which begin later and end later.",
+        "Operators that the profiler doesn't know": "All of them are recorded, your own included.",
+        "Python, and whatever isn't an operator": "Between two operators the interpreter runs: your loop, the modules' `__call__`, the tokenizer. The profiler sees it only as the rest of the range around it.",
+        "The profiler's own cost": "A part of it, perhaps. But most of that cost is in the operators, which begin later and end later.",
     },
     answer="Python, and whatever isn't an operator",
 )
@@ -368,7 +368,7 @@ choice(
 # %% [markdown]
 # ## A trace, and what looking costs
 #
-# A profile of a whole training would be gigabytes. One wants a few steps out of the middle, warm ones. That is what a *schedule* is for: a function from the step's number to what the profiler is to do.
+# A profile of a whole training would take gigabytes. You want only a few warm steps from the middle. A *schedule* selects them: it is a function from the step's number to the profiler's action.
 #
 # **Predict.** `wait=1, warmup=1, active=2, repeat=2`: which of ten steps are recorded?
 
@@ -377,7 +377,7 @@ plan = schedule(wait=1, warmup=1, active=2, repeat=2)
 print(*(f"{number}: {plan(number).name}" for number in range(10)), sep="\n")
 
 # %% [markdown]
-# In WARMUP it gets ready and keeps nothing: its own beginning disturbs, too, and so falls into a step that nobody looks at. With RECORD_AND_SAVE a cycle ends, and `on_trace_ready` gets it. How does the profiler know where a step ends? You tell it, with `prof.step()`. **Predict.** And if one forgets?
+# In WARMUP the profiler starts but keeps nothing. Its own start takes time, too, and this time should be in a step that is thrown away. With RECORD_AND_SAVE a cycle ends, and `on_trace_ready` gets the profile. How does the profiler know where a step ends? You call `prof.step()`. **Predict.** What happens if you forget it?
 
 # %%
 def watch(tell_it):
@@ -400,9 +400,9 @@ with warnings.catch_warnings():
     print("without prof.step(): ", watch(False))
 
 # %% [markdown]
-# Nothing: it waits for ever in step 0, and says so nowhere.
+# Then it records nothing: it stays in step 0 for ever, without a warning.
 #
-# Now a table of steps in place of one of everything. Here is a step with a flaw that many have: the first time it is called it builds something and keeps it, here the inverse of a large matrix. Then it counts a little in Python, and computes a logarithm. **Predict.** Which names stand at the top, by self time: of its first two calls, and of two calls after one that warms up?
+# Now we make a table of chosen steps only. Here is a step with a common flaw: its first call builds something expensive and keeps it, in this case the inverse of a large matrix. Each call, the first one too, adds up some numbers in plain Python and computes a logarithm. **Predict.** Which names have the most self time in the first two calls? And in two calls after a warm-up?
 
 # %%
 class Lazy:
@@ -436,9 +436,9 @@ with warnings.catch_warnings():
                 prof.step()
 
 # %% [markdown]
-# Without a warm-up one would go and look for a faster inverse, which the training never meets again. With it `aten::log` is the operator that takes longest. Above it stands `ProfilerStep*`, and that is no operator. It is a *label*, `is_user_annotation` in the row, which the profiler puts around each step by itself, as `record_function` does for whatever you name; its self time is all that isn't an operator, and so mostly Python. Whoever takes the first row of the table for the slowest operator will look for `ProfilerStep*` in PyTorch's sources. (And the numbers are those of both steps together: by a step it is half.)
+# Without a warm-up you would look for a faster inverse, which the training never computes again. With a warm-up, `aten::log` is the operator that takes longest. Above it is `ProfilerStep*`, and that is not an operator. It is a *label*, and its row says so in `is_user_annotation`. The profiler puts this label around each step, as you can put `record_function` around your own code. The label's self time is everything that isn't an operator, so it is mostly Python. If you think that the first row is the slowest operator, you will search PyTorch's sources for `ProfilerStep*`. (The numbers are sums over both steps, so one step takes half of each.)
 #
-# One more thing about cycles. **Predict.** The same with and without `repeat=1`, read not by `on_trace_ready` but after the `with`. What is in the table?
+# One more thing about cycles. **Predict.** Now we read the table after the `with`, and not in `on_trace_ready`. What is in the table with `repeat=1`, and what without it?
 
 # %%
 for words, repeat in {"with repeat=1": {"repeat": 1}, "without it": {}}.items():
@@ -450,9 +450,9 @@ for words, repeat in {"with repeat=1": {"repeat": 1}, "without it": {}}.items():
     print(f"{words:14} {len(prof.key_averages())} names")
 
 # %% [markdown]
-# Nothing, without it. When two steps were recorded, the profiler began the next cycle, threw away what it had, and you have asked in the middle of its next warm-up. (With `wait=1` it would have idled first, and kept the last cycle until then.) In a long training that is what one wants, with an `on_trace_ready` that takes each cycle away; for a single look say `repeat=1`.
+# Without `repeat=1` the table is empty. After two recorded steps the profiler began the next cycle and threw away its record, and you read the table in the middle of the next warm-up. (With `wait=1` it would have kept the last cycle until the wait was over.) In a long training that is useful, because `on_trace_ready` saves each cycle. To look only once, use `repeat=1`.
 #
-# Ranges of your own make a trace readable. `record_function("…")` puts a name around whatever runs inside. (A module's name doesn't stand in a trace unless you put it there.)
+# A trace is easier to read if you add your own ranges. `record_function("…")` gives a name to everything that runs inside it. (A module's name is in a trace only if you put it there.)
 
 # %%
 import tempfile
@@ -476,7 +476,7 @@ profiled.export_chrome_trace(str(file))
 print(f"{file.stat().st_size / 1e6:.1f} MB")
 
 # %% [markdown]
-# That file is a *Chrome trace*, JSON that a page draws: put it into [ui.perfetto.dev](https://ui.perfetto.dev), which reads it in your browser and sends it nowhere, or into Chrome's own chrome://tracing. Every profiler writes this format or can be brought to. What does an event need, so that it can be drawn?
+# That file is a *Chrome trace*, a JSON file that a web page can draw. Open it in [ui.perfetto.dev](https://ui.perfetto.dev), which reads it in your browser and sends it nowhere, or in Chrome's own chrome://tracing. Most profilers write this format, or their output can be converted to it. What data does a page need to draw an event?
 
 # %%
 import json
@@ -490,9 +490,9 @@ print(
 )
 
 # %% [markdown]
-# A name, a start `ts` and a length `dur` in microseconds, and a lane, process and thread. `"ph": "X"` means a complete event. Who calls whom isn't written down: it is *read off* the times, as in the picture above. `utils.instruments.traces` reads such a file into plain `Event`s, with whole nanoseconds, and those are what the lab works on.
+# It needs a name, a start `ts` and a length `dur` in microseconds, and a lane, which is a process and a thread. `"ph": "X"` means a complete event. The file doesn't say which event called which. The *times* show it, as in the picture above. `utils.instruments.traces` reads such a file into plain `Event`s, with whole nanoseconds, and the lab uses these.
 #
-# Looking isn't free. **Predict.** How much slower is a step under the profiler, under the profiler with shapes, stacks and memory, under `detect_anomaly`, of which more below? Order them.
+# Profiling isn't free. **Predict.** How much slower is a step under the profiler? Under the profiler with shapes, stacks and memory? Under `detect_anomaly` (more about it below)? Order the three.
 
 # %%
 import contextlib
@@ -524,21 +524,21 @@ with warnings.catch_warnings():
         )
 
 # %% [markdown]
-# (Starting and stopping are counted in.) What is paid is paid for each operator, by the piece, so that a profile makes small operators look worse than they are. It is for finding out *where*. For *how much faster* take the profiler away, and measure.
+# (The times include starting and stopping.) Each operator costs extra time under the profiler, so a profile makes small operators look worse than they are. Use a profile to find out *where* the time goes. To find out *how much faster* a change is, measure without the profiler.
 
 # %% tags=["hide-input"]
 number(
-    "`schedule(wait=2, warmup=1, active=3, repeat=1)`, and a `prof.step()` after each step. Steps are counted from 0. What is the number of the last step that is recorded?", 5,
-    why="0 and 1 wait, 2 warms up, 3, 4 and 5 are recorded.",
-    wrong={6: "Counted from 1 it is the sixth; its number is 5.", 3: "That is the first of them.", 2: "Step 2 is the warm-up, which is thrown away."},
+    "`schedule(wait=2, warmup=1, active=3, repeat=1)`, and a `prof.step()` after each step. Steps are counted from 0. What is the number of the last recorded step?", 5,
+    why="Steps 0 and 1 wait, step 2 warms up, and steps 3, 4 and 5 are recorded.",
+    wrong={6: "It is the sixth step, but its number is 5, because the first step is number 0.", 3: "That is the first recorded step.", 2: "Step 2 is the warm-up, which is thrown away."},
 )
 
 # %% [markdown]
 # ## Two clocks
 #
-# A GPU is another computer. Your Python, on the *host*, does not add or multiply there: it puts orders into a queue and goes on. The *device* takes them out, one after the other, in its own time. Whoever looks at the host's clock sees how long it takes to give orders.
+# A GPU is another computer. Your Python runs on the *host*. It does not add or multiply itself: it puts orders into a queue and goes on. The *device* takes them out of the queue and runs them one after the other. The host's clock shows only how long it takes to give orders.
 #
-# No GPU is needed to see it. One can stand in for it: a thread with a queue, `Device` of `utils/instruments/profiling_examples.py`. `launch` puts an order into the queue; `item` asks for a number of the last result. **Predict.** Three products are launched, then one number is asked for. What does the host's clock say of each line?
+# You need no GPU to see this. A thread with a queue can play the GPU: `Device` of `utils/instruments/profiling_examples.py`. `launch` puts an order into the queue; `item` asks for a number of the last result. **Predict.** We launch three products, then ask for one number. What does the host's clock say for each call?
 
 # %%
 device, big = Device(), torch.randn(1000, 1000)
@@ -550,11 +550,11 @@ for line in ("launch", "launch", "launch", "item"):
     print(f"{line:7} {1e3 * (time.perf_counter() - began):7.2f} ms")
 
 # %% [markdown]
-# Three products for nothing, and `item` costs all! This table has sent people hunting for a faster `item`, and has sold many a kernel as a thousand times faster than it was. The time is right, the *blame* is wrong: `item` waits, for what others have ordered.
+# Three products seem to cost nothing, and `item` pays for all of them! Because of tables like this, people have looked for a faster `item`, and many kernels have looked a thousand times faster than they were. The time is right, but it is *blamed* on the wrong line: `item` waits for work that the lines before it have ordered.
 #
 # So, to measure something on a device: wait until it is idle, start the clock, give the orders, **wait again**, stop the clock. `torch.accelerator.synchronize()` waits, on any kind of device, and `Timer` does all that for you.
 #
-# That is how the course's record of a real one was made. It is of another machine than yours, and of another version of PyTorch; the first line below says which. **Predict.** A product of two float32 matrices, at five widths from 64 to 8,192. The last is 128 times as wide as the first and has two million times as many multiplications. How much longer does it take to *order* it, until Python has the next line? And until it is *done*?
+# The course's record of a real GPU was made in this way. It was made on a different machine, with a different version of PyTorch. The first line below names them. **Predict.** The record has a product of two float32 matrices, at five widths from 64 to 8,192. The largest matrices are 128 times as wide as the smallest, and their product has two million times as many multiplications. How much longer does it take to *order* it, until Python can run the next line? And until it is *done*?
 
 # %%
 from utils.instruments import records
@@ -574,9 +574,9 @@ for row in gpu.result("clocks")["products"]:
     )
 
 # %% [markdown]
-# (Medians of nine.) Some 20 µs to order it, whatever its size; who looks only at the host's clock has found a GPU with seven hundred times the arithmetic of the one that was there. And *done* has a floor: a product of width 256 has 64 times the work of the one above it and takes no longer, since 27 µs is what it takes to order anything at all, start it and wait for it.
+# (Each time is the median of nine.) A product takes about 20 µs to order, whatever its size. By the host's clock alone, this GPU would be seven hundred times as fast as it really is. And *done* has a minimum: a product of width 256 has 64 times the work of width 64, but takes no longer. To order, start and wait for any kernel takes 27 µs.
 #
-# Next a trace with both sides. It is *drawn*, so that you see the pattern and nothing else (in *Five brakes* come two that were recorded): a small program in `utils.instruments.traces` plays host and queue, with durations and noise such as a present GPU has. Nothing in it was measured. Three rows for the host: ranges, operators in them, and calls of CUDA in those. Below, the device's streams: kernels are blue, copies purple. On the host, waiting is red, launching amber, and the loader green. A line leads from a launch to what it launched. **Predict.** Read the picture before you read on: where does the host wait, and for what?
+# Next comes a trace with both host and device. It is *drawn*, so that you see only the pattern. (In *Five bottlenecks* you see two recorded traces.) A small program in `utils.instruments.traces` simulates host and queue, with durations and noise like those of a modern GPU. Nothing in it was measured. The host has three rows: ranges, the operators inside them, and the CUDA calls inside the operators. Below are the device's streams: kernels are blue, copies purple. On the host, waiting is red, launching amber, and the loader green. A line leads from each launch to its kernel. **Predict.** Look at the picture before you read on: where does the host wait, and for what?
 
 # %%
 from utils.instruments.traces import drawn
@@ -585,31 +585,31 @@ from utils.views import two_lanes
 two_lanes({"a healthy step (drawn)": drawn("compute", 1, steps=1, covered="nothing")}, at=60)
 
 # %% [markdown]
-# The host is far ahead. It has given all its orders in less than a fifth of the time and then, since the program wants to print the loss, it waits in `cudaStreamSynchronize` until the queue is empty. The device works without a gap, and so this is as it should be: **a step is as fast as its device, as long as the queue never runs dry.** The long red bar costs nothing; take it away, and the step takes as long.
+# The host is far ahead. It has given all its orders in less than a fifth of the time. Then it waits in `cudaStreamSynchronize` until the queue is empty, because the program wants to print the loss. The device works without a gap, so all is well: **a step is as fast as its device, as long as the queue is never empty.** The long red bar costs nothing: without it, the step would take just as long.
 #
-# Three quantities to look for in such a trace. How *busy* is the device, of the time that the step takes? How long is its longest *gap*? And how long is it from a launch to the start of its kernel: with a full queue long, and that is good; some microseconds where the device stood idle and waited for the order, and that is bad.
+# Look for three quantities in such a trace. For what part of the step is the device *busy*? How long is its longest *gap*? And how much time passes from a launch to the start of its kernel? With a full queue this time is long, and that is good. If the device was idle and waited for the order, it is a few microseconds, and that is bad.
 
 # %% tags=["hide-input"]
 choice(
-    "Somebody times a kernel with two calls of `perf_counter` around it, and no waiting: 11 µs. For a matrix twice as wide it is 11 µs again. What was measured?",
+    "Somebody puts two calls of `perf_counter` around a kernel, without waiting for the device. The result is 11 µs. For a matrix twice as wide it is 11 µs again. What was measured?",
     {
         "A kernel that is limited by memory": "Four times as many bytes would take four times as long.",
-        "The launch": "To give an order takes as long for a large matrix as for a small one. A time that doesn't depend on the size is the sign of it.",
-        "The resolution of the clock": "`perf_counter` can tell less than a microsecond apart.",
+        "The launch": "Giving an order takes as long for a large matrix as for a small one. A time that doesn't depend on the size is the sign of it.",
+        "The resolution of the clock": "`perf_counter` can measure times of less than a microsecond.",
     },
     answer="The launch",
 )
 
 # %% tags=["hide-input"]
 true_false(
-    "In a trace, `cudaStreamSynchronize` takes 70 % of the host's time. So taking out the synchronisation makes the step about three times as fast.", False,
-    "Only if the device stands idle because of it. In the healthy step above the host waits for four fifths of the time, and the device works all along. Ask what the *device* does meanwhile.",
+    "In a trace, `cudaStreamSynchronize` takes 70 % of the host's time. So the step gets about three times as fast if we remove the synchronisation.", False,
+    "Only if the device is idle because of it. In the healthy step above, the host waits for four fifths of the time, and the device works all the time. Ask what the *device* does while the host waits.",
 )
 
 # %% [markdown]
 # ## Memory over time
 #
-# A profile with `profile_memory=True` notes each time that memory is fetched or given back. Summed up from the left, that is a curve. Here it is for the marked step of above. **Predict.** Where is the peak, in the forward, in the backward or in the optimizer? And who holds most of it?
+# A profile with `profile_memory=True` records each time that memory is allocated or freed. The running sum of these amounts is a curve. Here it is for the marked step from above. **Predict.** Where is the peak: in the forward, in the backward or in the optimizer? And which tensors use most of the memory there?
 
 # %%
 from utils.instruments.traces import allocations_of_profile
@@ -621,9 +621,9 @@ allocations = allocations_of_profile(profiled)
 memory_timeline(of_profile(profiled), allocations)
 
 # %% [markdown]
-# It climbs through the forward, since autograd keeps what the backward will need, and falls through the backward, as each node gives its share away. The peak is just after the turn, when nothing has been given back yet and the first gradients are there. And who is alive there? The logits' children: `_log_softmax`, and two gradients of the same size, 1,024 rows of 600. In a model with 150,000 words this moment decides whether the batch fits.
+# It climbs through the forward, because autograd keeps what the backward will need. It falls through the backward, because each node frees what it no longer needs. The peak is just after the backward has begun, when nothing has been freed yet and the first gradients exist. And which tensors are alive there? They come from the logits: the result of `_log_softmax`, and two gradients of the same size, 1,024 rows of 600. In a model with 150,000 words, this moment decides whether the batch fits.
 #
-# What was there before the step, weights and AdamW's two numbers, isn't in the curve, which begins at 0. So a record can give back more than it took. And a block has no name, only an address:
+# The curve begins at 0. It doesn't contain memory from before the step, such as the weights and AdamW's two numbers for each weight. So a record can free more than it allocated. And a block has no name, only an address:
 
 # %%
 addresses = [allocation.address for allocation in allocations if allocation.bytes > 0]
@@ -633,11 +633,11 @@ before = [a for a in allocations if a.bytes < 0 and a.address not in known]
 print("given back, though never handed out in this record:", len(before))
 
 # %% [markdown]
-# An address is used again as soon as it is free. So a block is an address *from one moment to another*, and whoever keeps books has to go through the list in order, prepared for the return of something that he never saw leave. **Predict.** Who is alive at the peak? How many bytes have the five largest blocks there, and which tensors are they?
+# An address can be used again as soon as it is free. So a block is an address *from one moment to another*. To know which blocks are alive, go through the list in order, and expect that some blocks are freed although the record never saw them allocated. **Predict.** Which blocks are alive at the peak? How many bytes do the five largest have, and which tensors are they?
 
 # %%
 def peak(allocations):
-    """The most bytes that were alive at once, and who was alive then: bytes by address."""
+    """The most bytes that were alive at once, and the blocks of that moment: bytes by address."""
     alive, most, then = {}, 0, {}
     for block in allocations:
         if block.bytes < 0:
@@ -656,9 +656,9 @@ print(
 )
 
 # %% [markdown]
-# Of 2,457,600 bytes there are several: 1,024 · 600 float32 numbers, as the curve said. Then come the hidden layers of the MLPs, 1,024 × 256. A running sum that takes off whatever comes back would be too low from the first block on that had been there before; and a list of addresses without moments would hold most of them several times.
+# Several blocks have 2,457,600 bytes: 1,024 · 600 float32 numbers, as the curve said. Next are the hidden layers of the MLPs, 1,024 × 256. A running sum that subtracts every freed block is too low as soon as a block from before the record is freed. And a list of addresses without times would contain most of them several times.
 #
-# A peak that grows from step to step is the other case. **Predict.** Four steps, and a list for the losses. What is held at the end, with each of these three?
+# A different problem is a peak that grows from step to step. **Predict.** Four steps put their losses into a list, in one of three ways. How much memory is in use at the end, for each way?
 
 # %%
 keeps = {
@@ -674,32 +674,32 @@ for name, keep in keeps.items():
     del history
 
 # %% [markdown]
-# A loss holds its graph, and the graph holds all that was saved for the backward: twelve MiB for each number in the list. (After a `backward` much of that is freed, but in a *validation* without `no_grad` there is none.) `detach` holds four bytes, `item` a Python number; and `item` waits, on a GPU, where `detach` doesn't.
+# A loss keeps its graph alive, and the graph keeps everything that was saved for the backward: twelve MiB for each number in the list. (A `backward` frees much of that, but a *validation* without `no_grad` has no backward.) `detach` keeps four bytes, and `item` keeps a Python number. On a GPU `item` waits, and `detach` doesn't.
 #
-# On a GPU, PyTorch's own *caching allocator* asks the driver for large pieces and keeps them. So there are three figures: `torch.cuda.memory_allocated`, what tensors hold; `memory_reserved`, what the allocator has taken from the driver, which is more; and what `nvidia-smi` shows, which is more again. `torch.cuda.memory._record_memory_history()` and `_dump_snapshot` write a record with the Python line of each block, and pytorch.org/memory_viz draws it. (Not run here: it needs a GPU.)
+# On a GPU, PyTorch's own *caching allocator* asks the driver for large pieces and keeps them. So there are three figures. `torch.cuda.memory_allocated` is the bytes that tensors use. `memory_reserved` is the bytes that the allocator has taken from the driver, which are more. And the figure of `nvidia-smi` is larger still. `torch.cuda.memory._record_memory_history()` and `_dump_snapshot` write a record with the Python line of each block, and pytorch.org/memory_viz draws it. (We don't run this here, because it needs a GPU.)
 
 # %% tags=["hide-input"]
 number(
-    "In order: 100 bytes at A, 50 at B, A is given back, 80 at A, B is given back, 30 at C. What is the peak?", 150,
+    "In this order: 100 bytes are allocated at A, 50 at B, A is freed, 80 are allocated at A, B is freed, 30 are allocated at C. What is the peak?", 150,
     unit="bytes",
-    why="100, 150, 50, 130, 80, 110.",
-    wrong={260: "That is everything ever handed out. A was free in between.", 130: "The peak was earlier, with the first A and B.", 180: "The old A was gone when the new one came."},
+    why="The sums are 100, 150, 50, 130, 80, 110.",
+    wrong={260: "That is the sum of all allocations. A was free in between.", 130: "The peak was earlier, with the first A and B.", 180: "The old block at A was freed before the new one was allocated."},
 )
 
 # %% [markdown]
-# ## Five brakes
+# ## Five bottlenecks
 #
-# Slow training steps are slow in few ways. There are five that you will meet again and again:
+# A training step can be slow in only a few ways. A *bottleneck* is the one thing that the whole step waits for. You will often see these five:
 #
 # - the **loader**: the next batch isn't ready;
 # - **Python**: between two operators the interpreter does something long;
-# - a **hidden wait**: the program asks for a number, often, and each time the queue must run dry;
-# - a needless **copy**: bytes go to and fro, from host to device above all, and everybody waits for them;
-# - small **launches**: kernels so short that it takes longer to order them than to run them.
+# - a **hidden wait**: the program often asks for a number, and each time it waits until the queue is empty;
+# - a needless **copy**: bytes are copied back and forth, mostly from host to device, and everything waits for them;
+# - small **launches**: kernels so short that ordering them takes longer than running them.
 #
-# And there is the sixth case, in which nothing is wrong: the device computes.
+# In a sixth case nothing is wrong: the device computes.
 #
-# Here are six drawn traces, one of each, in no order. **Predict.** Live, choose each with the slider, and name it before you read on. On paper you see A: which of the six is it?
+# Here are six drawn traces, one for each case, in no particular order. **Predict.** If your kernel is running, choose each trace with the slider, and name its case before you read on. Without a kernel you see only A: which of the six cases is it?
 
 # %%
 KINDS_HERE = dict(zip("ABCDEF", ("sync", "copy", "python", "compute", "loader", "launches")))
@@ -707,13 +707,13 @@ drawn_traces = {letter: drawn(kind, seed=3, steps=1) for letter, kind in KINDS_H
 two_lanes(drawn_traces, trace="A", at=90)
 
 # %% [markdown]
-# A is the hidden wait: after each operator a red bar, and in the stream one kernel at a time with a gap behind it. In B one copy, "Pageable → Device", takes up nearly all of the step, and kernels come at the very end. In C the device idles, and the host's rows are nearly empty as well: what happens there, no operator tells, and no call. That is Python. D is healthy. E begins with a green bar that is far longer than all the rest: the loader. F is dense on the host's side, operator upon operator without a pause, and every kernel is thinner than its launch.
+# A is the hidden wait: there is a red bar after each operator, and in the stream there is a gap after each kernel. In B one copy, "Pageable → Device", takes nearly all of the step, and the kernels come at the very end. In C the device idles, and the host's rows are nearly empty, too: no operator and no call shows what happens there. That is Python. D is healthy. E begins with a green bar that is far longer than everything else. That is the loader. F has one operator after another on the host, without a pause, and every kernel is shorter than its launch. Those are small launches.
 #
-# Could one tell them by adding up what the names say? **Predict.** In which of the six is the sum of all waiting, `cudaStreamSynchronize`, the largest part of the step?
+# Could you also recognize the cases if you only add up the times for each name? **Predict.** In which of the six traces does the host spend the largest part of the step in `cudaStreamSynchronize`, which is waiting?
 
 # %%
 def share(events, word):
-    """The part of a trace's time that events take with `word` in their name."""
+    """The part of a trace's time that events with `word` in their name take."""
     length = max(event.end for event in events) - min(event.start for event in events)
     return sum(event.duration for event in events if word in event.name) / length
 
@@ -730,11 +730,11 @@ for letter, events in drawn_traces.items():
     )
 
 # %% [markdown]
-# In D, the healthy one, and in B the host waits for nine tenths of the time; in A, whose illness it is, for half. A sum over names doesn't know what went on *at the same time*. So ask another question, moment by moment: is a kernel running? Then all is well, whatever the host does. If not, is a copy running? If not either, the device idles, and then: *what is the host doing?* (After a wait there is more to it. The queue ran dry *because* the host stood still, and until it has given the next order the gap is the wait's fault; so one looks at what the host did when the device fell idle.) Each moment of the step gets one of six words in this way, and the word that gets most is the brake. You write that in the lab.
+# In D, the healthy one, and in B the host waits for nine tenths of the time. In A it waits for only half, although waiting is the bottleneck there. A sum for each name doesn't show what happened *at the same time*. So ask a different question, moment by moment. Is a kernel running? Then all is well, whatever the host does. If not, is a copy running? If not, the device idles. Then ask: *what is the host doing?* (After a wait there is one more rule. The queue became empty *because* the host waited. So the gap is caused by the wait until the host has given the next order. Therefore look at what the host was doing when the device became idle.) In this way each moment of the step gets one of six words, and the word with the most time is the bottleneck. You write that in the lab.
 #
-# In these pictures one thing is always much larger than the rest. In a real trace there are often two or three, and when you have mended one the next appears.
+# In these pictures one thing is always much larger than the rest. A real trace often has two or three bottlenecks, and when you have fixed one, you see the next.
 #
-# Two real ones are in the record: a training step of MiniGPT on two lines, and one of four layers that are 4,096 wide, in bfloat16, on 8,192 rows. Both ask for their loss at the end. (Two steps of each were recorded. These are the second ones; the profiler's own start is in the first.) **Predict.** For each: how much of the step is the H100 busy, how long is a typical kernel, and how long is it from a launch to the start of what it launched? Which of the six words does each get?
+# The record has two real traces. One is a training step of MiniGPT on two lines. The other is a training step of four layers that are 4,096 wide, in bfloat16, on 8,192 rows. Both ask for their loss at the end. (Two steps of each were recorded. You see the second one, because the first contains the profiler's own start.) **Predict.** For each trace: for what part of the step is the H100 busy? How long is a typical kernel? How much time passes from a launch to the start of its kernel? And which of the six words does the trace get?
 
 # %%
 from utils.instruments.traces import of_chrome_trace
@@ -756,9 +756,9 @@ for name, trace in {"MiniGPT": traces, "wide layers": traces["large layers"]}.it
 two_lanes(recorded, trace="MiniGPT, recorded", at=90)
 
 # %% [markdown]
-# MiniGPT's is F, small launches. One of the fastest devices there are stands idle for more than nine tenths of the step. Whatever is ordered runs at once and is over at once, in less time than a launch takes. (`host 2` is the thread in which autograd does the backward of what lies on a device. And a good part of these milliseconds is the profiler's, which is paid for each operator; without it, below, a step is shorter.) The wide layers are D: the host is done with its orders half-way through and waits for the loss, the queue is so full that a kernel stands in it for milliseconds, and between two kernels hardly anything is lost. The same card, the same PyTorch, the same loop. The `bottleneck` that you write in the lab gives both of them the right word; put them to it.
+# MiniGPT's trace looks like F: small launches. One of the fastest devices in the world is idle for more than nine tenths of the step. Each kernel starts at once and takes less time than a launch. (`host 2` is the thread in which autograd runs the backward of tensors on a device. The profiler adds a cost to each operator, and that is a good part of these milliseconds. Without it, below, a step is shorter.) The trace of the wide layers looks like D. Half-way through the step, the host has given all its orders and waits for the loss. The queue is so full that a kernel waits in it for milliseconds, and hardly any time is lost between two kernels. Card, PyTorch and training loop are the same in both. The `bottleneck` that you write in the lab gives both traces the right word. Try it.
 #
-# On a CPU the same brakes look otherwise: there is only one lane, and every operator waits for itself. **Predict.** Three ways to lose time, on this machine: a dataset that is slow to give its items, a loop over rows, a needless conversion to float64. What will be at the top of a table, by self time?
+# On a CPU the same bottlenecks look different: there is only one lane, and Python waits for each operator. **Predict.** Here are three ways to lose time on this machine: a slow dataset, a loop over rows, and a needless conversion to float64. Which names will have the most self time in each?
 
 # %%
 from torch.utils.data import DataLoader
@@ -793,15 +793,15 @@ for name, function in slow_ways.items():
     )
 
 # %% [markdown]
-# The loader has an entry of its own, and its self time is what isn't an operator in it: the disk. The loop shows in the column of *counts*: 1,024 calls of what should be called once. The conversion shows as `copy_`, once for the way there and once for the way back, and as a softmax on twice the bytes.
+# The loader has its own entry. Its self time is everything in it that isn't an operator, and here that is the disk. You see the loop in the *counts*: 1,024 calls, and one would be enough. The conversion appears as `copy_`, once to float64 and once back, and as a softmax on twice the bytes.
 
 # %% tags=["hide-input"]
 choice(
-    "A trace: the device is busy 12 % of the time. The host is in operators 95 % of the time, one after the other; each kernel runs for 2 µs. Which brake?",
+    "In a trace, the device is busy for 12 % of the time. The host is in operators for 95 % of the time, one after the other, and each kernel runs for 2 µs. Which bottleneck is it?",
     {
         "Python": "Then the host's rows would be empty between the operators.",
-        "small launches": "The host does nothing but give orders, and each is done before the next one comes. Make them fewer and larger.",
-        "a hidden wait": "Then there would be calls that wait, and the host would be in *those*.",
+        "small launches": "The host only gives orders, and the device finishes each one before the next one comes. Make them fewer and larger.",
+        "a hidden wait": "Then the host would spend its time in calls that wait.",
     },
     answer="small launches",
 )
@@ -809,17 +809,17 @@ choice(
 # %% [markdown]
 # ## A resting place
 #
-# Here the first sitting ends: you can find what is slow. With what you have read you can solve exercises 1 to 4 of [the lab](../release/09_profiling/09_profiling.ipynb), 16 of its 42 points: a profile of your own, total and self, the two lanes, and the brake. Exercise 5 needs the next section, 6 to 9 those behind it, and 10, a question in words, is best left to the end.
+# Here the first sitting ends: you can find what is slow. You can now solve exercises 1 to 4 of [the lab](../release/09_profiling/09_profiling.ipynb), which give 16 of its 42 points: your own profile, total and self, the two lanes, and the bottleneck. Exercise 5 needs the next section, and exercises 6 to 9 need the later ones. Exercise 10 is a question in words, and you should leave it to the end.
 
 # %% [markdown] tags=["needs-kernel"]
-# When you come back, run the cells above again (*Run → Run All Above Selected Cell*, a minute or two), for what follows goes on with the same model and the same batch.
+# When you come back, run the cells above again (*Run → Run All Above Selected Cell*, a minute or two), because the rest uses the same model and the same batch.
 
 # %% [markdown]
 # ## Fewer, larger, later
 #
-# All five have the same three remedies. *Fewer*: one operator on the whole batch in place of one for each row. *Larger*: many small tensors treated together. *Later*: a number that is printed is asked for when it is printed, and not in every step; a batch is fetched while the last one is computed.
+# All five bottlenecks have the same three remedies. *Fewer*: run one operator on the whole batch, not one for each row. *Larger*: process many small tensors together. *Later*: ask for a number when you print it, not in every step. And fetch the next batch while the device computes the current one.
 #
-# First fewer. Somebody wants to know how often the model's first choice is right, and writes what one would say.
+# First, fewer. Somebody wants to know how often the model's first choice is right, and writes the function word by word.
 
 # %%
 def hits_by_row(logits, y):
@@ -840,7 +840,7 @@ def hits(logits, y):
 print(hits_by_row(logits, y), hits(logits, y))
 
 # %% [markdown]
-# **Predict.** How do the operators of either grow with the number of lines? How many numbers does Python ask for? And which of them makes more bytes?
+# **Predict.** For each function, how does the number of operators grow with the number of lines? How many numbers does Python ask for? And which function makes more bytes?
 
 # %%
 from utils.views import step_counts
@@ -853,9 +853,9 @@ def lines(n):
 step_counts({"row by row": hits_by_row, "at once": hits}, lines, [1, 2, 4, 8, 16, 32], size=8)
 
 # %% [markdown]
-# Move the size: the first grows with it, the second stands still. That is the proof that a loop over rows has gone, and it needs no clock. A *number asked for* is a call of `_local_scalar_dense`, which is what becomes of `item()`, `float()`, `if tensor:`, and of printing. On a CPU it costs a microsecond. On a GPU each of them is a hidden wait, and you have seen trace A.
+# Move the size: the first function's number of operators grows, and the second's stays the same. That proves that the loop over rows is gone, and it needs no clock. A *number asked for* is a call of `_local_scalar_dense`. `item()`, `float()`, `if tensor:` and printing all call it in the end. On a CPU it costs a microsecond. On a GPU each call is a hidden wait, as in trace A.
 #
-# There is a trick to find hidden waits without counting: on the device `meta` tensors have shapes and no numbers. **Predict.** What do both functions do there?
+# There is a trick to find hidden waits without counting: on the device `meta`, tensors have shapes and no numbers. **Predict.** What does each of the two functions do there?
 
 # %%
 for function in (hits_by_row, hits):
@@ -865,25 +865,25 @@ for function in (hits_by_row, hits):
         print(f"{function.__name__:12} {error}")
 
 # %% [markdown]
-# Who asks for a number can't go on; who doesn't goes through, and even gets the result's shape.
+# A function that asks for a number raises an error. A function that asks for no number works, and even returns the result's shape.
 #
-# On a GPU there is a mode that tells, `torch.cuda.set_sync_debug_mode("warn")`, and the record has what it said of the calls below. `x` lies on the device, `n` as well, a tensor of integers; `h` lies in the host's ordinary memory and `p` in memory that is pinned, of which more in a moment. **Predict.** Which of them make the host wait?
+# On a GPU a mode warns of hidden waits: `torch.cuda.set_sync_debug_mode("warn")`. The record has its answers for the calls below. `x` is on the device, and so is `n`, a tensor of integers. `h` is in the host's ordinary memory and `p` in *pinned* memory (more about that below). **Predict.** Which calls make the host wait?
 
 # %%
 waits = gpu.result("messages")["waits"]
 print(*waits, sep="\n")
 
 # %% [markdown]
-# When you have judged each of them:
+# Decide on an answer for each call before you look at the record's answers:
 
 # %%
 print("make the host wait:", *(f"    {call}" for call, waited in waits.items() if waited), sep="\n")
 print("don't:", *(f"    {call}" for call, waited in waits.items() if not waited), sep="\n")
 
 # %% [markdown]
-# A shape is known without a number, so `print(x.shape)` costs nothing; and `x[5]` is only another view. But `x[x > 0.5]`, `nonzero`, `unique` and `repeat_interleave` have as many rows as the *values* say, and until the device has counted, Python can't even give the result a shape; `where` keeps every place and needs no count. `one_hot(n)` must look for the largest class, and told how many there are it needn't. `clip_grad_norm_` clips with a tensor, and with `error_if_nonfinite` it asks an `if`. And `torch.tensor(1.0, device="cuda")`, which looks so innocent, makes a tensor on the host and carries it over, where with `torch.full` the number goes along with the launch.
+# A shape is known without a number, so `print(x.shape)` costs nothing, and `x[5]` is only a view. But for `x[x > 0.5]`, `nonzero`, `unique` and `repeat_interleave`, the number of rows depends on the *values*. Until the device has counted the rows, Python can't give the result a shape. `where` keeps every place and needs no count. `one_hot(n)` must look for the largest class, unless you pass the number of classes. `clip_grad_norm_` clips with a tensor, but with `error_if_nonfinite` it needs an `if`. And `torch.tensor(1.0, device="cuda")`, which looks so innocent, makes a tensor on the host and copies it to the device. With `torch.full`, the number is sent as a part of the launch.
 #
-# The second function gives a tensor back and not a number. That is "later": whoever prints it may wait for it. And now the clock, in turn, for the ratio.
+# `hits` returns a tensor, not a number. That is "later": only the line that prints it waits for it. Now we use the clock, in turn, to get the ratio.
 
 # %%
 slow, fast = [], []
@@ -894,9 +894,9 @@ ratios = sorted(a / b for a, b in zip(slow, fast))
 print(f"{ratios[7]:.0f} times as fast (middle half {ratios[3]:.0f} to {ratios[11]:.0f})")
 
 # %% [markdown]
-# Look at the bytes again: *at once* makes more of them. Three KiB are no matter, but a broadcast that puts a table of gigabytes in place of a loop is one. So count both.
+# Look at the bytes again: *at once* makes more of them. Three KiB don't matter. But if a broadcast replaces a loop by a table of gigabytes, that does matter. So count both operators and bytes.
 #
-# Then larger. AdamW has 38 tensors of weights to treat, most of them tiny. You met its three forms in [phase 07](07_training.ipynb#cell-id=what-the-optimizer-remembers). **Predict.** How many operators does one `step` of each take?
+# Then, larger. AdamW has 38 tensors of weights to update, and most of them are tiny. You know its three forms from [phase 07](07_training.ipynb#cell-id=what-the-optimizer-remembers). **Predict.** How many operators does one `step` of each form run?
 
 # %%
 for form in ({"foreach": False}, {"foreach": True}, {"fused": True}):
@@ -906,11 +906,11 @@ for form in ({"foreach": False}, {"foreach": True}, {"fused": True}):
     print(f"{form}: {found.calls} operators, {found.asked} numbers asked for")
 
 # %% [markdown]
-# A loop of ten or so for each tensor; one for all tensors at a time; and one kernel for everything. On a GPU, where each is a launch of some microseconds, it is the first thing to look at in a small model. And see the last column: the step count is kept as a *tensor* for each weight, and to compute with it Python asks for its value. (On a GPU these would be no waits: without `fused` and `capturable`, the optimizer keeps the counts in the host's memory, for this very reason.)
+# The first form is a loop, with about ten operators for each tensor. The second runs each operator on all tensors together. The third is one kernel for everything. On a GPU each operator is a launch of some microseconds, so in a small model look at this first. And look at the last column: the optimizer keeps the step count as a *tensor* for each weight, and Python asks for its value to compute with it. (On a GPU these are not waits. Without `fused` and `capturable`, the optimizer keeps the counts in the host's memory, for exactly this reason.)
 #
-# Larger still is a whole model as one launch. `torch.compile` fuses operators into fewer kernels ([phase 06](06_compile.ipynb#cell-id=fusion-and-the-code)); with `mode="reduce-overhead"` it replays those of the forward, and those of the backward, as a *CUDA graph*: a list of launches that was recorded once and is given as one order. By hand (`torch.cuda.graph`) one can record the whole step, optimizer and all.
+# Larger still is a whole model as one launch. `torch.compile` fuses operators into fewer kernels ([phase 06](06_compile.ipynb#cell-id=fusion-and-the-code)). With `mode="reduce-overhead"` it replays the kernels of the forward as one *CUDA graph*, and the kernels of the backward as another. A CUDA graph is a list of launches that is recorded once and then given as one order. With `torch.cuda.graph` you can record the whole step yourself, including the optimizer.
 #
-# **Predict.** MiniGPT's training step on 16 lines of 18 words takes one core of a CPU some 50 ms. How long does it take the H100? Then order the four other ways by their time: the optimizer fused; that and the model compiled; compiled with "reduce-overhead"; and the whole step as one graph.
+# **Predict.** One core of a CPU needs about 50 ms for MiniGPT's training step on 16 lines of 18 words. How long does the H100 need? Then order these four ways by their time: the optimizer is fused; the model is compiled, too; it is compiled with "reduce-overhead"; and the whole step is one graph.
 
 # %%
 from utils.instruments.traces import recorded_step
@@ -930,13 +930,13 @@ print(
 )
 
 # %% [markdown]
-# In the first row *ordered* and *done* are one and the same number: the device is never behind, and a step takes as long as its orders. So a GPU with hundreds of times the arithmetic of that core is nine times as fast. Fused, the optimizer needs fewer orders. Compiled, the step is *no shorter*: there are fewer kernels, and still well over a hundred, each ordered by itself, from the Python that Inductor wrote; and the guards are asked before. "reduce-overhead" takes away half, and leaves what no graph holds: the optimizer, and what autograd and the compiler's own Python do in between. As one graph the step is given in 0.13 ms and done in 0.7, and for nine tenths of that kernels run. A graph makes no kernel faster; it takes the orders away.
+# In the first row *ordered* and *done* are the same number: the device always waits for orders, and a step takes as long as its orders. So the GPU is only nine times as fast as that core, although it can compute hundreds of times as much. The fused optimizer needs fewer orders. The compiled step is *no shorter*. It has fewer kernels, but still well over a hundred. Inductor's Python code orders each of them separately, and the guards are checked first. "reduce-overhead" removes half of the time. Everything outside the graphs remains: the optimizer, the work of autograd, and the compiler's own Python in between. As one graph, the step is ordered in 0.13 ms and done in 0.7 ms, and kernels run for nine tenths of that time. A graph makes no kernel faster. It removes the orders.
 #
-# A graph wants something for it: the same shapes in the same places of memory at each replay, new batches copied to where the old ones were, and nothing in it that asks for a number.
+# A graph has its price. Each replay uses the same shapes in the same places of memory. New batches must be copied to where the old ones were. And nothing in the graph may ask for a number.
 #
-# And later. What a loader does beforehand with workers (`num_workers`) costs the step nothing. Losses are kept as tensors and read every fifty steps. And a batch is sent ahead: from *pinned* memory, which the operating system may not move (`pin_memory=True`), the device fetches for itself, beside the kernels, with `.to(device, non_blocking=True)`.
+# And later. The work that a loader's workers do in advance (`num_workers`) costs the step nothing. Keep losses as tensors and read them every fifty steps. And send a batch in advance. If it is in *pinned* memory (`pin_memory=True`), which the operating system may not move, then `.to(device, non_blocking=True)` lets the device fetch it while kernels run.
 #
-# **Predict.** 256 MiB from host to device. How long until Python has the next line, and how long until they are there: from ordinary memory and from pinned, waited for and not? Of `h.to("cuda", non_blocking=True)`, from ordinary memory, the mode above said that it makes nobody wait.
+# **Predict.** 256 MiB are copied from host to device. How long does it take until Python runs the next line, and how long until the bytes have arrived? Answer for ordinary and for pinned memory, with and without `non_blocking`. According to the mode above, `h.to("cuda", non_blocking=True)`, from ordinary memory, does not make the host wait.
 
 # %%
 for copy in gpu.result("clocks")["copies"]:
@@ -948,16 +948,16 @@ for copy in gpu.result("clocks")["copies"]:
 print(" ".join(torch.cuda.set_sync_debug_mode.__doc__.split("Warning:")[1].split()))
 
 # %% [markdown]
-# 26.8 ms, and all of them on the host. From ordinary memory the driver copies through a pinned buffer of its own, and while it does, your Python stands in a call whose name is `cudaMemcpyAsync`. The mode says nothing because it notices only where *PyTorch* waits, and its documentation warns of it. Pinned, the same bytes come five times as fast, since nobody copies them twice; and only pinned *and* `non_blocking` gives the next line at once. So an instrument that finds nothing has found nothing, and two of them know more than one.
+# That copy takes 26.8 ms, and the host waits all the time. From ordinary memory the driver copies through its own pinned buffer, and meanwhile your Python waits in a call named `cudaMemcpyAsync`. The mode says nothing because it notices only waits inside *PyTorch*, and its documentation warns about that. From pinned memory the same bytes arrive five times as fast, because they are not copied twice. The next line runs at once only with pinned memory *and* `non_blocking`. So if an instrument reports nothing, that proves nothing. Use two of them.
 #
-# In the other direction not to wait is dangerous: `x.to("cpu", non_blocking=True)` returns before the numbers are there, and whoever reads them without `synchronize` reads what lay in that memory before.
+# In the other direction it is dangerous not to wait: `x.to("cpu", non_blocking=True)` returns before the numbers have arrived. If you read them without `synchronize`, you may read the old contents of that memory.
 
 # %% tags=["hide-input"]
 choice(
-    "The gradient's norm is logged at each step: `sum(p.grad.norm().item() ** 2 for p in parameters) ** 0.5`, with 200 parameters, on a GPU. What is the best mend?",
+    "The gradient's norm is logged at each step: `sum(p.grad.norm().item() ** 2 for p in parameters) ** 0.5`, with 200 parameters, on a GPU. What is the best fix?",
     {
-        "`detach()` before `norm()`": "Gradients carry no graph, and the 200 waits remain.",
-        "`torch.nn.utils.get_total_norm(grads)`, and `item()` when it is printed": "A handful of operators for all tensors, one number, and no wait until somebody wants to read it.",
+        "`detach()` before `norm()`": "Gradients have no graph, and the 200 waits remain.",
+        "`torch.nn.utils.get_total_norm(grads)`, and `item()` when it is printed": "A handful of operators for all tensors, one number, and no wait until you read it.",
         "Log it on the host: `p.grad.cpu().norm()`": "That is 200 copies, each with a wait.",
     },
     answer="`torch.nn.utils.get_total_norm(grads)`, and `item()` when it is printed",
@@ -965,11 +965,11 @@ choice(
 
 # %% tags=["hide-input"]
 choice(
-    "Of a training step the device is busy for 95 %, and its kernels run for milliseconds. Somebody captures it as one CUDA graph. What does that bring?",
+    "In a training step the device is busy for 95 % of the time, and its kernels run for milliseconds. Somebody captures the step as one CUDA graph. What is the gain?",
     {
-        "Eight times the speed, as above": "There the device stood idle for most of the step. A graph takes away what it takes to order; here that is hidden behind the kernels.",
+        "Eight times the speed, as above": "There the device was idle for most of the step. A graph removes the time for giving orders, but here the host gives its orders while kernels run.",
         "A twentieth, at most": "The kernels run as long as before, and they are 95 % of the step.",
-        "It gets slower": "It has as many kernels as before, or a few more, and they are hardly noticed among milliseconds.",
+        "It gets slower": "It has as many kernels as before, or a few short ones more. They don't matter if other kernels run for milliseconds.",
     },
     answer="A twentieth, at most",
 )
@@ -977,7 +977,7 @@ choice(
 # %% [markdown]
 # ## The NaN hunt
 #
-# Now to what is wrong and not slow. Somebody adds to the loss the entropy of the model's guesses, −Σ p log p, so that it doesn't get too sure of itself. The words `<pad>` and `<bos>` are never to be said, so their logits are −∞.
+# Now to a program that is wrong, not slow. Somebody adds the entropy of the model's guesses, −Σ p log p, to the loss, so that the model doesn't become too sure of itself. The model must never say the words `<pad>` and `<bos>`, so their logits are −∞.
 
 # %%
 def guesses(model, x):
@@ -995,9 +995,9 @@ model = load_minigpt()
 print(entropy(guesses(model, x[:4])))
 
 # %% [markdown]
-# A NaN, in the forward. p is exactly 0 there, its logarithm −∞, and 0 · −∞ is NaN. The usual mend: take the product only where p isn't 0.
+# That is a NaN, in the forward. For these two words p is exactly 0, its logarithm is −∞, and 0 · −∞ is NaN. The usual fix is to take the product only where p isn't 0.
 #
-# **Predict.** Is it mended? Look at the value first, and then at what the optimizer will be handed.
+# **Predict.** Does this fix it? Think of the value first, and then of the gradients that the optimizer will get.
 
 # %%
 def entropy_where(p):
@@ -1013,9 +1013,9 @@ print(
 )
 
 # %% [markdown]
-# The value is right, and all gradients are lost. `where` chooses between two *values*; both have been computed. Backward, it hands a gradient of 0 to the branch that wasn't chosen, and that branch computes on: 0 times log p, 0 times −∞, NaN again. The loss looks fine, and one step later the model is gone.
+# The value is right, but every parameter has NaN in its gradient. `where` chooses between two *values*, and both have been computed. In the backward, `where` gives a gradient of 0 to the branch that it didn't choose. That branch multiplies it by log p, and 0 times −∞ is NaN again. The loss looks fine, and one step later the model is useless.
 #
-# Who tells where? `detect_anomaly` looks at what each node of the backward returns. (`anomaly` of `utils/instruments/profiling_examples.py` runs a backward under it, and gives what it says in short.) **Predict.** Which operator will it name: `where`, `log` or the product?
+# How do you find the place? `detect_anomaly` checks the results of each node of the backward. (`anomaly` of `utils/instruments/profiling_examples.py` runs a backward under `detect_anomaly`, and returns its message, shortened.) **Predict.** Which operator will it name: `where`, `log` or the product?
 
 # %%
 from utils.instruments.profiling_examples import Messages, anomaly, tried
@@ -1023,9 +1023,9 @@ from utils.instruments.profiling_examples import Messages, anomaly, tried
 print(anomaly(lambda: entropy_where(guesses(model, x[:4]))))
 
 # %% [markdown]
-# The product, `MulBackward0`: the first node that *made* a NaN. And it shows the line of the forward that had made the node. (For that each operator keeps its Python stack while the mode is on, which is what makes it slow.)
+# It names the product, `MulBackward0`: the first node that *made* a NaN. And it shows the line of the forward that made this node. (For this, each operator keeps its Python stack while the mode is on, and that makes the mode slow.)
 #
-# **Predict.** And in these three cases?
+# **Predict.** What does it report in these three cases?
 
 # %%
 def ready():
@@ -1041,9 +1041,9 @@ for name, function in cases.items():
     print(f"{name:20}  {anomaly(function).splitlines()[0]}")
 
 # %% [markdown]
-# Only the first is noticed: there the *backward* makes a NaN (though `nansum` had hidden it from the loss). The logarithm of 0 − 1 is NaN in the forward, but its gradient, 1/x, is a number; the mode has nothing to say. An infinite gradient isn't a NaN; it becomes one a step later. So: `detect_anomaly` finds NaNs that are born in the backward. For those of the forward one hangs *hooks* on the modules. One that only notes sizes is often enough, since before something is infinite it is large.
+# It reports only the first case. There the *backward* makes a NaN, although `nansum` hid the NaN of the forward from the loss. In the second case, the logarithm of 0 − 1 is NaN in the forward, but its gradient, 1/x, is a number, so the mode reports nothing. In the third, an infinite gradient isn't a NaN. It makes NaNs one step later. So `detect_anomaly` finds NaNs that the backward makes. To find NaNs that the forward makes, put *hooks* on the modules. A hook that only records sizes is often enough, because numbers are large before they are infinite.
 #
-# Here two numbers in an early layer of MiniGPT are spoiled. **Predict.** Through which modules will it show, and as what?
+# Here we spoil two numbers in an early layer of MiniGPT. **Predict.** In the outputs of which modules will you see it? Will they be large, infinite, or NaN?
 
 # %%
 sick = load_minigpt()
@@ -1065,9 +1065,9 @@ for hook in hooks:
 print(*(f"{name:26} {size:9.3g}" for name, size in list(sizes.items())[:17]), sep="\n")
 
 # %% [markdown]
-# `mlp.up` is large, and finite; `mlp.down` multiplies it and overflows to ∞; the next LayerNorm subtracts a mean that is ∞ from an ∞, and from there on all is NaN. Whoever looks only at the end sees NaN everywhere; the first that isn't finite *while what went in was finite* is where to look. That the cause was one module earlier still only the sizes tell. (Take hooks off again: each stays, and each costs.)
+# The output of `mlp.up` is large, but finite. `mlp.down` multiplies it, and the result overflows to ∞. The next LayerNorm subtracts ∞, its mean, from ∞, and from there on everything is NaN. If you look only at the end, you see only NaN. So look for the first module with a finite input and an output that isn't finite. The sizes show even more: the first cause is one module earlier. (Remove hooks again: a hook stays on its module and costs time in each call.)
 #
-# Back to the entropy. How does one mend it? The branch that isn't taken must be *computable*: choose the input first, then compute, then choose the result.
+# Back to the entropy. How do you fix it? The branch that isn't chosen must have a finite value and gradient, too. So choose the input first, then compute, then choose the result.
 
 # %%
 def entropy_mended(p):
@@ -1084,14 +1084,14 @@ print(
 )
 
 # %% [markdown]
-# Here the result of the replaced input happens to be the right one; in general a second `where` puts it right. Clamping p at 1e-8, or adding 1e-8, makes value or gradient a little wrong. What is exact is as short.
+# Here the replaced input, 1, happens to give the right result, 0. In general you need a second `where` to choose the result. If you clamp p at 1e-8, or add 1e-8, the value or the gradient is a little wrong. The exact version is just as short.
 
 # %% tags=["hide-input"]
 choice(
-    "The loss is NaN from step 812 on. `detect_anomaly`, switched on at step 811, names `LogSoftmaxBackward0`. The logits of step 812 are NaN already. What do you do first?",
+    "From step 812 on, the loss is NaN. `detect_anomaly`, switched on at step 811, names `LogSoftmaxBackward0`. In step 812 the logits are already NaN. What do you do first?",
     {
-        "Take a safer softmax": "`log_softmax` subtracts the maximum; it is as safe as can be. It was handed NaN.",
-        "Look at weights and gradients after step 811": "If the logits are NaN, then either the inputs or the weights are. The step before wrote the weights: an infinite gradient, most likely, which the mode says nothing of.",
+        "Take a safer softmax": "`log_softmax` subtracts the maximum, so it is safe already. Its input was NaN.",
+        "Look at weights and gradients after step 811": "If the logits are NaN, then either the inputs or the weights are. The step before wrote the weights. Most likely it had an infinite gradient, which the mode doesn't report.",
         "Lower the learning rate": "Perhaps, once you know what happened.",
     },
     answer="Look at weights and gradients after step 811",
@@ -1100,7 +1100,7 @@ choice(
 # %% [markdown]
 # ## Why fp16 made it worse
 #
-# "It is a large model, so I call `.half()` on it, and it is half as large." The loss is the same, to three digits; the gradients are finite. Then comes one step of AdamW. **Predict.** What part of the weights is still a number?
+# "It is a large model, so I call `.half()` on it, and it is half as large." The loss is the same, to three digits, and the gradients are finite. Then comes one step of AdamW. **Predict.** What part of the weights is still finite?
 
 # %%
 half = MiniGPT()
@@ -1119,7 +1119,7 @@ for name, test in {"finite": torch.isfinite, "inf": torch.isinf, "nan": torch.is
     print(f"{name:7} {test(weights).double().mean().item():.1%}")
 
 # %% [markdown]
-# Next to none, and every check so far has passed. Go through AdamW's formula, number by number, with a small gradient such as 1e-4, in 16 bits. **Predict.** Which of these four becomes what?
+# Almost no weight is finite, although every check so far has passed. Go through AdamW's formula, number by number, in 16 bits, with a small gradient such as 1e-4. **Predict.** What does each of these four numbers become?
 
 # %%
 g = torch.tensor(1e-4, dtype=torch.float16)
@@ -1138,9 +1138,9 @@ print(
 )
 
 # %% [markdown]
-# The square of a small number is a very small number, and float16 has nothing between 0 and 6e-8. So v is 0. ε, which is there for just that case, is 0 as well, since 1e-8 is too small. What is left is m/0, infinite; and where the gradient itself is 0, 0/0, NaN.
+# The square of a small number is a very small number, and float16 has no number between 0 and 6e-8. So v is 0. ε should help in exactly this case, but it is 0 as well, because 1e-8 is too small. So the result is m/0, which is infinite. If the gradient itself is 0, it is 0/0, which is NaN.
 #
-# Then plain SGD, says somebody, which has no v. With it and a learning rate of 0.001 nothing can become infinite. What part of the weights that have a gradient moves at all?
+# Then use plain SGD, says somebody, because it has no v. With SGD and a learning rate of 0.001 nothing can become infinite. But what part of the weights with a gradient changes at all?
 
 # %%
 half.load_state_dict(load_minigpt().state_dict())
@@ -1152,9 +1152,9 @@ print(f"{moved.item():.1%}")
 print("1 + 0.0004 =", (torch.ones((), dtype=torch.float16) + 0.0004).item())
 
 # %% [markdown]
-# Less than one in a hundred. Between 1 and the next number of float16 there is a gap of a thousandth, and a step of less than half of it rounds to nothing. Nothing breaks; the model just doesn't learn.
+# Less than one in a hundred. Between 1 and the next number of float16 there is a gap of a thousandth, and a step of less than half of this gap is lost by rounding. There is no error. The model just doesn't learn.
 #
-# Three ways in which 16 bits go wrong, then, and they have names. *Underflow*: a number becomes 0. *Rounding*: it drowns in a larger one. And *overflow*: above 65,504 it is infinite. **Predict.** Which of these four is wrong in float16, and by which of the three?
+# So 16 bits can go wrong in three ways, and they have names. *Underflow*: a number becomes 0. *Rounding*: a small number is lost when it is added to a large one. And *overflow*: a number above 65,504 becomes infinite. **Predict.** Which of these four results are wrong in float16, and in which of the three ways?
 
 # %%
 ones, row = torch.ones(4096), torch.full((64,), 300.0)
@@ -1168,9 +1168,9 @@ for name, function in tries.items():
     print(f"{name:32} {function(torch.float32).item():8.0f} {function(torch.float16).item():8.0f}")
 
 # %% [markdown]
-# The squares overflow before the mean can make them smaller: 90,000 is too much, though the mean's root would have fitted. `norm` has the same squares inside and is right, since it sums in float32 and rounds at the end; so does `cumsum` on a CPU. What PyTorch calls one operator, it computes inside with more digits; what *you* write as three has its steps rounded, one after the other.
+# The squares overflow before the mean can make them smaller: 90,000 is too large, although the root of the mean would fit. `norm` computes the same squares and is right, because it sums in float32 and rounds at the end. `cumsum` on a CPU does the same. Inside one operator PyTorch may compute with more digits. But if *you* write three operators, the result of each is rounded.
 #
-# That is also how to hunt: go through the formula step by step, in float32 and in float16, and for each step ask two questions. How wrong is its result, if it is fed what the steps before made of it in 16 bits? And how wrong, if it is fed the *right* input, rounded? The first error is inherited, the second its own.
+# That is also how to find such an error: go through the formula step by step, in float32 and in float16. For each step ask two questions. How wrong is its result if its input is the 16-bit result of the steps before? And how wrong is it if its input is the *right* one, rounded? The second error is the step's own. The difference between the two is inherited.
 
 # %%
 right_mean = row.square().mean()
@@ -1185,24 +1185,24 @@ print(
 )
 
 # %% [markdown]
-# With 300 the mean is already infinite when it comes to the root, and the root, quite rightly, gives 0; with 200 all is well. The step to mend is the square and not the root, though it is the root's result that looked wrong.
+# With 300, the mean is already infinite before `rsqrt`, and `rsqrt` correctly gives 0. With 200 all is well. The step to fix is the square and not the root, although the root's result looked wrong.
 #
-# And the mend for training you know from [phase 07](07_training.ipynb#cell-id=sixteen-bits): weights, gradients and the optimizer's memory stay in float32, `autocast` takes 16 bits for products alone, and a scaler keeps gradients from becoming 0. Or bfloat16, which has float32's range, and for a weight of 1 an even wider gap.
+# And you know the fix for training from [phase 07](07_training.ipynb#cell-id=sixteen-bits). Weights, gradients and the optimizer's memory stay in float32, `autocast` uses 16 bits only for products, and a scaler prevents that gradients become 0. Or use bfloat16. It has float32's range, but its gap after 1 is even wider.
 
 # %% tags=["hide-input"]
 number(
-    "float16 has 10 bits of fraction. A weight is 4.0. What is the smallest power of two that can be added and makes a difference? Give it as a decimal fraction. (A tie goes to the even neighbour.)", 0.00390625,
+    "float16 has 10 bits of fraction. A weight is 4.0. What is the smallest power of two that changes the weight if you add it? Give it as a decimal fraction. (A tie is rounded to the even neighbour.)", 0.00390625,
     tolerance=1e-9,
-    why="From 4 on, numbers are 4 · 2⁻¹⁰ = 0.00390625 apart. Half of that, 0.001953125, is a tie, and goes back to 4.",
-    wrong={0.001953125: "Half a gap: a tie, and it goes to the even neighbour, which is 4.", 0.0009765625: "That is the gap at 1. At 4 it is four times as wide."},
+    why="From 4 on, the gap between two numbers is 4 · 2⁻¹⁰ = 0.00390625. Half of that, 0.001953125, is a tie and is rounded back to 4.",
+    wrong={0.001953125: "That is half a gap. It is a tie, and a tie is rounded to the even neighbour, which is 4.", 0.0009765625: "That is the gap at 1. At 4 it is four times as wide."},
 )
 
 # %% [markdown]
 # ## A gradient on trial
 #
-# A model that trains badly has a wrong gradient, a wrong learning rate or wrong data. The first can be ruled out in two lines, if there is a backward of your own anywhere. `gradcheck` you know from phases 02 and 05; as an instrument it needs some care, because it can lie in both directions. (`tried` returns what it returns, or its complaint.)
+# A model that trains badly has a wrong gradient, a wrong learning rate or wrong data. If you have written a backward yourself, you can rule out a wrong gradient in two lines. You know `gradcheck` from phases 02 and 05. Use it with care: it can accept a wrong gradient and reject a right one. (`tried` returns its result, or its error message.)
 #
-# Here is SiLU, x·σ(x), with a backward that somebody derived in a hurry. **Predict.** σ(x) + x·σ(x)(1 − σ(x)) is right. How many of five inputs will show that a factor is missing?
+# Here is SiLU, x·σ(x), with a backward that somebody derived too quickly. The right derivative is σ(x) + x·σ(x)(1 − σ(x)). **Predict.** How many of five inputs will show that a factor is missing?
 
 # %%
 class SiLU(torch.autograd.Function):
@@ -1225,9 +1225,9 @@ print(tried(SiLU.apply, five))
 print("at 0 alone:", tried(SiLU.apply, torch.zeros(1, dtype=torch.float64, requires_grad=True)))
 
 # %% [markdown]
-# Numerical against analytical, entry by entry: the diagonal differs, and how it differs says much. A constant factor is a forgotten 2; the transpose is a wrong product; a row of zeros is an input that was forgotten. And at 0 the wrong formula is right: **a check is as good as its inputs**. Random ones, never zeros or ones, and small, since the Jacobian has inputs × outputs.
+# It compares the numerical Jacobian with the analytical one, entry by entry. Here the diagonal differs, and the kind of difference says much. A constant factor means a forgotten 2. The transpose means a wrong product. A row of zeros means a forgotten input. And at 0 the wrong formula gives the right result: **a check is only as good as its inputs**. Use random inputs, never zeros or ones. Use small ones, because the Jacobian has inputs × outputs numbers.
 #
-# **Predict.** Now three functions that are right. Which of them does it call wrong?
+# **Predict.** Now come three functions with a right gradient. Which of them does `gradcheck` reject?
 
 # %%
 print("float32:", str(tried(torch.sigmoid, five.detach().float().requires_grad_())).splitlines()[0])
@@ -1240,9 +1240,9 @@ print(
 print("dice:   ", str(tried(lambda t: F.dropout(t, 0.5), five)).splitlines()[0])
 
 # %% [markdown]
-# All three. It takes differences with a step of 1e-6, and float32 has too few digits for that. At a kink there are two slopes and the difference takes the mean of them. And a function that throws dice gives two values for one input. So: float64, away from kinks, dice fixed.
+# All three. `gradcheck` takes differences with a step of 1e-6, and float32 has too few digits for that. At a kink there are two slopes, and the difference gives their mean. And a function with random numbers gives two different values for one input. So use float64, avoid kinks, and fix the random numbers.
 #
-# A whole model can be tried as well, in one direction at random for each tensor, in place of every entry: `fast_mode=True`. It takes two forward passes a tensor, and is worth it before a long run.
+# With `fast_mode=True` you can check a whole model. It checks one random direction for each tensor, not every entry. This needs two forward passes for each tensor, and is worth it before a long run.
 
 # %%
 tiny = MiniGPT().double()
@@ -1260,7 +1260,7 @@ print(len(values), "tensors of weights:", tried(loss_of_weights, *values, fast_m
 # %% [markdown]
 # ## Twenty messages
 #
-# Most of the time that debugging costs is spent before one has read the message. Below are twenty, each really raised by the PyTorch that runs here, and without the line that raised it. **Predict.** For each: what is wrong, in one breath, and where do you look first? Shapes first.
+# People spend most of their debugging time before they have read the message. Below are twenty messages. The PyTorch that runs here really raised each of them, but you don't see the line that raised it. **Predict.** For each message, say in one short sentence what is wrong. Where do you look first? We begin with shapes.
 
 # %%
 linear, tall = nn.Linear(64, 600), torch.randn(2, 3)
@@ -1278,15 +1278,15 @@ messages.of([
 ])  # fmt: skip
 
 # %% [markdown]
-# When you have seven answers: here are the lines that raised them.
+# When you have seven answers, look at the lines that raised the messages.
 
 # %%
 messages.causes()
 
 # %% [markdown]
-# 1: *mat1* is 28 × 32, though nothing of yours has that shape: all leading dimensions were flattened. So read the **last** number of mat1 and the **first** of mat2. And mat2 is 64 × 600 where `linear.weight` is (600, 64), transposed on its way: a message speaks of an operator's *operands*, and you have to say for yourself which dimension of which of your tensors each of the two numbers was. 2: sizes are aligned from the *right*; dimension 1 is where it fails, and (4, 1) was meant. 3: strides, as in phase 01: `reshape`, or ask why it is transposed. 4: from a loader this is always the collate: items of several lengths. 5: `cross_entropy` wants the classes in dimension 1; [2, 600] is what the target would have to be. Flatten both, or move the classes. 6 *misleads*: nothing here is sparse. Read the end: 2 dimensions, 3 given. 7 holds three messages in one: a key that is missing, one that nobody knows (it is one word, misspelt), and a shape.
+# 1: *mat1* is 28 × 32, although none of your tensors has that shape, because all leading dimensions were flattened. So read the **last** number of mat1 and the **first** of mat2. And `linear.weight` is (600, 64), but mat2 is 64 × 600, because the weight was transposed. A message is about an operator's *operands*. You must find out which of your tensors, and which of its dimensions, each of the two numbers comes from. 2: sizes are aligned from the *right*. Dimension 1 doesn't fit, and (4, 1) was meant. 3: the problem is strides, as in phase 01. Use `reshape`, or ask why the tensor is transposed. 4: from a loader, this message always comes from the collate function, because items have different lengths. 5: `cross_entropy` expects the classes in dimension 1, so it expects a target of [2, 600]. Flatten both, or move the classes. 6 *misleads*: nothing here is sparse. Read the end: the tensor has 2 dimensions, and 3 were given. 7 is three messages in one: a missing key, an unknown key (the same word, misspelt), and a wrong shape.
 #
-# And a message that is gone is no mend. Two matrices (2, 3) are to be multiplied, each row of `a` by each row of `b`; `a @ b` complains of 3 and 2. **Predict.** Both of the lines below have the shape that is wanted. What is in them?
+# And when a message disappears, the error may still be there. Suppose you want to multiply two matrices (2, 3), each row of `a` by each row of `b`, and `a @ b` complains about 3 and 2. **Predict.** Both ways of turning `b` below give the right shape. What are the products?
 
 # %%
 a, b = torch.tensor([[1, 0, 0], [0, 1, 0]]), torch.tensor([[1, 2, 3], [4, 5, 6]])
@@ -1294,9 +1294,9 @@ for name, turned in {"b.T": b.T, "b.reshape(3, 2)": b.reshape(3, 2)}.items():
     print(f"{name:16} {turned.tolist()}   a @ it: {(a @ turned).tolist()}")
 
 # %% [markdown]
-# `a` picks the first number of each row of `b`, then the second: 1 and 4, 2 and 5. `b.T` does that. `reshape` reads the numbers in their old order and cuts them anew, and nothing complains any more, ever. To change the order of dimensions there are `transpose` and `permute`; `reshape` and `flatten` are for joining neighbours, and splitting them. (Had both been 3 × 3, `a @ b` itself wouldn't have complained.)
+# `a` selects the first number of each row of `b`, then the second. So 1 and 4, then 2 and 5 are right, and `b.T` gives them. `reshape` reads the numbers in their old order and cuts them into new rows, and you will never get a message about it. To change the order of dimensions, use `transpose` and `permute`. To join or split neighbouring dimensions, use `reshape` and `flatten`. (If both matrices were 3 × 3, even `a @ b` would raise no error.)
 #
-# Now numbers, kinds and places.
+# Now values, dtypes and devices.
 
 # %% tags=["hide-input"]
 messages.of([
@@ -1314,9 +1314,9 @@ messages.of([
 messages.causes()
 
 # %% [markdown]
-# 8: *self* is the embedding's table, which has 600 rows, so 599 is the last. 9: the same for the loss; 6 classes are 0 to 5. (On a GPU both look otherwise; see below.) 10: Double comes from NumPy, nearly always. 11: *Long* is int64: targets are indices. 12: in place means into the old dtype. 13: the mean of integers has no integer to be; `.float()` first. 14: two devices; the message names the one that surprised it. 15: read the number of bytes, 4·10¹⁵: a number of that size is a product of two shapes that should have been aligned, as in [phase 01](01_tensors.ipynb#cell-id=the-silent-64-64-bug)'s (64, 64) bug.
+# 8: *self* is the embedding's table. It has 600 rows, so the last index is 599. 9: the loss has the same problem: 6 classes have the numbers 0 to 5. (On a GPU both messages look different, see below.) 10: Double nearly always comes from NumPy. 11: *Long* is int64, and targets are indices. 12: an operation in place writes its result in the old dtype. 13: the mean of integers is usually not an integer, so use `.float()` first. 14: there are two devices, and the message names the one that was not expected. 15: read the number of bytes, 4·10¹⁵. So large a number is usually a product of two shapes that should have been aligned, as in [phase 01](01_tensors.ipynb#cell-id=the-silent-64-64-bug)'s (64, 64) bug.
 #
-# Some of these look otherwise on a GPU, and the record has what was said there. First 8, an index of 600 into a table of 600 rows, in a short program (three lines stood before these). **Predict.** Which line will be blamed?
+# Some messages look different on a GPU, and the record has them. First comes 8, an index of 600 into a table of 600 rows, in a short program. (Its first three lines are not shown.) **Predict.** Which line will the message blame?
 
 # %%
 import textwrap
@@ -1331,7 +1331,7 @@ def program(name):
 
 
 def message(name, begin="  File"):
-    """The end of what was printed."""
+    """The end of the printed text."""
     text = said[name]["last"]
     print(
         *(textwrap.fill(line, 110) for line in text[text.index(begin) :].splitlines()), "", sep="\n"
@@ -1346,16 +1346,16 @@ print(textwrap.fill(said["index too large"]["first"], 110), "\n")
 message("index too large")
 
 # %% [markdown]
-# Line 6, and the mistake is in line 5. The kernel found it out, on the device, while Python was on its way; whoever ordered something next was told. It can be a line as innocent as this one, or the next `.item()`, a hundred lines below: "might be asynchronously reported at some other API call". The many lines before it are assertions, one from each of 64 threads: the embedding is 64 wide, and each thread fetched one number of row 600. And the process is done for: after a device-side assert every call of CUDA fails, until you start anew. So run the same batch **on a CPU**, and you get number 8, with the right line; or with `CUDA_LAUNCH_BLOCKING=1`, where each launch waits.
+# It blames line 6, but the mistake is in line 5. The kernel found the mistake on the device, after Python had gone on, and the next line that used the device got the error. That can be an innocent line like this one, or the next `.item()`, a hundred lines below: "might be asynchronously reported at some other API call". The many lines before it are assertions, one from each of 64 threads. (The embedding is 64 wide, and each thread fetched one number of row 600.) And the process is lost: after a device-side assert every CUDA call fails until you restart the process. So run the same batch **on a CPU**, and you get message 8, with the right line. Or set `CUDA_LAUNCH_BLOCKING=1`, so that each launch waits.
 #
-# Then 14, in two forms. The first names two devices, the second also the argument that lies on the wrong one:
+# Then comes 14, in two forms. The first names two devices. The second also names the argument on the wrong device:
 
 # %%
 message("two devices", "RuntimeError")
 message("index on the CPU", "RuntimeError")
 
 # %% [markdown]
-# And 15. Three messages of one and the same kind, without the lines that raised them. **Predict.** Read them figure by figure. Which of the three asks for too much at once, which has kept too much, and which has its memory in too many pieces? And is anybody else on this card?
+# And 15: here are three messages of this kind, without the lines that raised them. **Predict.** Read them figure by figure. Which of the three programs asks for too much at once? Which has kept too much? And which has its memory in too many pieces? Does another program use this card?
 
 # %%
 for name in ("in pieces", "too large", "full"):
@@ -1363,7 +1363,7 @@ for name in ("in pieces", "too large", "full"):
     print(textwrap.fill(figures.split(" If reserved")[0], 110), end="\n\n")
 
 # %% [markdown]
-# When you have an answer to each:
+# When you have an answer for each, look at the programs:
 
 # %%
 for name in ("in pieces", "too large", "full"):
@@ -1371,11 +1371,11 @@ for name in ("in pieces", "too large", "full"):
     program(name)
 
 # %% [markdown]
-# The first has 8.74 GiB in tensors, and 61.15 that PyTorch has taken from the driver and nobody uses. Of 2 MiB pieces, ten to a segment, every eighth was kept: so no segment is empty, none can be given back, and nowhere lie 35 GiB side by side. That is fragmentation, and for it there is `expandable_segments`, which the end of the message (cut off here) recommends. The second is the easiest: 0 bytes held, and 128 GiB wanted of a card of 79; a shape is wrong. In the third, 76.5 GiB are held by tensors and nothing is in reserve: the program has kept them all. The 1.5 GiB are the last drop, and innocent. *Whether* it leaks it doesn't say: look at whether the peak of step 10 is that of step 2.
+# The first program has 8.74 GiB in tensors. PyTorch has taken 61.15 GiB more from the driver, and no tensor uses them. The program allocated pieces of 2 MiB, ten in a segment, and kept every eighth. So no segment is empty, PyTorch can't give any segment back, and nowhere are 35 GiB side by side. That is fragmentation. `expandable_segments` helps against it, and the end of the message (cut off here) recommends it. The second program is the easiest: it has 0 bytes and requests 128 GiB on a card of 79 GiB. A shape is wrong. In the third, tensors use 76.5 GiB, and PyTorch has nothing in reserve: the program has kept all its tensors. The 1.5 GiB that it requests are innocent. The message doesn't say *whether* the program leaks. To find out, compare the peak of step 10 with the peak of step 2.
 #
-# What CUDA itself takes stands there, too: 518 MiB in the second message, where PyTorch has nothing; in the first it is what 70.39 has over 8.74 and 61.15. And yes, there is a neighbour, process 553, with 1 GiB. (It is the program that made the record.)
+# The figures include CUDA's own memory, too. It is 518 MiB in the second message, because PyTorch has nothing there. In the first it is 70.39 minus 8.74 and 61.15 GiB. And yes, another program uses the card: process 553, with 1 GiB. (It is the program that made the record.)
 #
-# Last, graphs. Again cause and place, in one breath.
+# The last messages are about graphs. Again name the cause and the place, in one short sentence.
 
 # %% tags=["hide-input"]
 def second_time():
@@ -1404,9 +1404,9 @@ messages.causes()
 print("    changed():  t = …; e = t.exp(); e += 1; e.sum().backward()")
 
 # %% [markdown]
-# 16: nobody in the whole computation requires a gradient: a frozen model, a `no_grad`, a `detach` or `.item()` on the way, or integers. 17: a loss is one number; a `mean()` was forgotten. 18: mostly not a second `backward` that one has written, but something of the *last* step that lives on, such as a hidden state that wasn't detached. `retain_graph=True` silences it, and hoards memory. 19: read it as a form: which tensor (`[3]`, output of `Exp`), which version it has, which was saved. Look for `+=`, `relu_`, `x[...] =` after the forward. 20: a parameter was written to outside of `no_grad`.
+# 16: nothing in the whole computation requires a gradient. The cause is a frozen model, a `no_grad`, a `detach` or `.item()` on the way, or integers. 17: a loss is one number, so a `mean()` was forgotten. 18: usually the code has no second `backward`. It still uses a tensor of the *last* step, such as a hidden state that wasn't detached. `retain_graph=True` silences the message, and keeps more and more memory. 19: the message says which tensor it is (`[3]`, output of `Exp`), which version the tensor has, and which version was saved. Look for `+=`, `relu_`, `x[...] =` after the forward. 20: a parameter was changed in place outside `no_grad`.
 #
-# One habit for all: read the **last line** first, then find the lowest line of the traceback that is *yours*, and print shape, dtype and device of what stands in it. And one caution. **Predict.** These lines are as wrong as any of the twenty. What do they raise?
+# One habit helps with all messages. Read the **last line** first, then find the lowest line of the traceback that is *yours*, and print shape, dtype and device of its tensors. And be careful. **Predict.** These lines are as wrong as any of the twenty. What do they raise?
 
 # %%
 q, k, v = torch.randn(1, 2, 3, 4), torch.randn(1, 2, 5, 4), torch.randn(1, 2, 6, 4)
@@ -1415,15 +1415,15 @@ print("(64, 1) against (64,):", tuple((torch.randn(64, 1) - torch.randn(64)).sha
 print("an index from behind: ", torch.arange(5)[torch.tensor([-1])].tolist())
 
 # %% [markdown]
-# Nothing. Keys and values of unequal number are accepted by this version's attention on a CPU, a wrong broadcast is a right one, and an index of −1 is the last. No message is no proof.
+# They raise nothing. On a CPU, attention in this version accepts unequal numbers of keys and values. PyTorch can't know that a broadcast isn't what you meant. And an index of −1 means the last element. So if there is no message, that proves nothing.
 
 # %% tags=["hide-input"]
 choice(
     "`mat1 and mat2 shapes cannot be multiplied (128x3136 and 1568x10)`, after a flatten in a small CNN. What happened?",
     {
-        "The batch is too large": "The batch is 128, the first number; no layer looks at it.",
-        "The layer before gives twice as many features as the linear layer was made for": "3,136 is 2 · 1,568: twice the channels, or an image larger than planned. Read the two inner numbers.",
-        "The linear layer should be turned around": "Then mat2 would be (10, 1568), and still not fit.",
+        "The batch is too large": "The batch is 128, the first number, and no layer depends on it.",
+        "The layer before gives twice as many features as the linear layer was made for": "3,136 is 2 · 1,568. There are twice as many channels, or the image is larger than planned. Read the two inner numbers.",
+        "The linear layer should be turned around": "Then mat2 would be (10, 1568), and it would still not fit.",
     },
     answer="The layer before gives twice as many features as the linear layer was made for",
 )
@@ -1431,13 +1431,13 @@ choice(
 # %% tags=["hide-input"]
 true_false(
     "“one of the variables needed for gradient computation has been modified by an inplace operation … is at version 3; expected version 2”: the tensor was written to three times, and all three are wrong.", False,
-    "Its version was 2 when it was saved for the backward, so two writes came before, and are fine. The third came after.",
+    "Its version was 2 when it was saved for the backward. So two writes came before, and they are fine. Only the third came after.",
 )
 
 # %% [markdown]
 # ## Reading nvidia-smi
 #
-# The first thing that one looks at on a machine with a GPU. This is the record's H100, three seconds into some work.
+# On a machine with a GPU, people look at `nvidia-smi` first. Here is the record's H100, three seconds after some work began.
 
 # %%
 pages = gpu.result("nvidia_smi")
@@ -1446,9 +1446,9 @@ print(*pages["one program"]["page"].strip().splitlines()[1:], sep="\n")
 # %% [markdown]
 # **Predict.** Is this GPU well used?
 #
-# *GPU-Util* is the trap. By NVIDIA's own definition it is the part of the last sample period in which *one or more kernels* were running. What ran here is [phase 05](05_custom_op.ipynb#cell-id=one-program-one-row)'s softmax on a single row: one program, on one of 132 multiprocessors, and the 131 others had nothing to do. 100 % says only: the queue didn't run dry.
+# *GPU-Util* is the trap. By NVIDIA's own definition it is the part of the last sample period in which *one or more kernels* were running. Here [phase 05](05_custom_op.ipynb#cell-id=one-program-one-row)'s softmax ran on a single row. That is one program on one of 132 multiprocessors, and the 131 others had nothing to do. So 100 % means only that the queue was never empty.
 #
-# *Pwr* is the honest one. Arithmetic needs current, and 136 of 700 watts are little more than idling. That can be said because it was looked at idle, too. **Predict.** Four looks: idle; one program; products of 64 × 64, ordered one by one; products of 8,192 × 8,192 in bfloat16. GPU-Util and power of the last two? And what will the clock of the multiprocessors, 1,980 MHz at its fastest, do in each?
+# *Pwr* tells you more. Arithmetic needs current, and 136 of 700 watts are little more than an idle card needs. We know this because the record has the idle card, too. **Predict.** The record has four cases: the card is idle; it runs one program; it runs products of 64 × 64, ordered one by one; it runs products of 8,192 × 8,192 in bfloat16. What are GPU-Util and power in the last two? The multiprocessors' clock is at most 1,980 MHz. What is it in each case?
 
 # %%
 print(f"{'':15}GPU-Util      power      clock   state  temperature")
@@ -1457,29 +1457,29 @@ for name, look in pages.items():
     print(f"{name:15}{util:>8} {power:>10} {clock:>10} {state:>7} {warm:>8} C")
 
 # %% [markdown]
-# Small products: busy for a third of the time, at the power of idling. That is MiniGPT's case in *Five brakes*: what the device waits for are orders. Large products: all of the 700 W, and now the card defends itself. To stay within them it turns its clock down by a third: it computes most when its clock is slowest. (Zeros would need less current than these random numbers do; and a rate that was taken in the first second is not that of a long run.)
+# With small products, the card is busy for a third of the time and needs no more power than when it is idle. That is MiniGPT's case in *Five bottlenecks*: the device waits for orders. With large products, it needs all of its 700 W. To stay within that limit it slows its clock by a third. So it computes most when its clock is slowest. (Zeros would need less current than these random numbers. And if you measure only the first second, you don't get the rate of a long run.)
 #
-# The rest of the page, from the top. *Driver Version* is what is installed; *CUDA Version* beside it is the newest CUDA that this driver can serve, and neither the one that is installed nor the one that your PyTorch was built with (`torch.version.cuda`). *GPU* and *Name*: the number is what `cuda:0` counts, unless `CUDA_VISIBLE_DEVICES` or another order of counting says otherwise; *Bus-Id* is the place on the PCI bus, which doesn't change with the counting. *Persistence-M*: the driver stays loaded while nobody uses the card; off, whoever comes first waits for it. *Disp.A*: whether a display is set up on it. *Fan*: N/A, as this card has none. *Compute M.*: Default lets several processes on at once, Exclusive Process only one, whose neighbours get an error. *MIG M.*: whether the card is cut into smaller ones; then *GI* and *CI* below say which piece a process has, and *GPU-Util* is N/A.
+# Now the rest of the page, from the top. *Driver Version* is the installed driver. *CUDA Version* beside it is the newest CUDA that this driver supports. The installed CUDA may be older, and so may the CUDA that your PyTorch was built with (`torch.version.cuda`). *GPU* and *Name*: the number is the 0 in `cuda:0`, unless `CUDA_VISIBLE_DEVICES` or a different order changes the numbers. *Bus-Id* is the card's place on the PCI bus, which doesn't depend on these numbers. *Persistence-M* says whether the driver stays loaded while no program uses the card. If it is off, the first program has to wait for the driver. *Disp.A* says whether a display is set up on the card. *Fan* is N/A, because this card has no fan. *Compute M.*: Default allows several processes at once. Exclusive Process allows only one, and others get an error. *MIG M.* says whether the card is divided into smaller ones. If it is, *GI* and *CI* below say which piece a process has, and *GPU-Util* is N/A.
 #
-# The clock has no column on the page, and *Perf*, the state of the clocks from P0, the fastest, to P8, asleep, says P0 in all four. *Temp* tells how warm, and *Pwr* at its cap that the card is being slowed. *Memory-Usage* is what the processes have taken from the driver, tensors, PyTorch's cache, and half a GiB for CUDA itself; the seven GiB were there while it idled, left in the cache by what ran before, and can't tell you whether your batch would fit twice. *Volatile Uncorr. ECC* counts memory errors that couldn't be mended, since the driver was loaded: anything but 0 is a reason to have the machine looked at. Below, each process: its *PID*, its *Type* (C computes, G draws, C+G does both), and what it holds of the card's memory. In a container the list is often empty, though the memory is taken.
+# The page has no column for the clock. *Perf* is the state of the clocks, from P0, the fastest, to P8, asleep, and it is P0 in all four cases. *Temp* says how warm the card is. If *Pwr* is at its cap, the card is being slowed. *Memory-Usage* is the memory that the processes have taken from the driver: tensors, PyTorch's cache, and half a GiB for CUDA itself. The idle card also had seven GiB, which earlier work had left in the cache. So this figure doesn't show whether your batch would fit twice. *Volatile Uncorr. ECC* counts the memory errors that couldn't be corrected since the driver was loaded. If it isn't 0, somebody should check the machine. Below is a line for each process: its *PID*, its *Type* (C computes, G draws, C+G does both), and how much of the card's memory it uses. In a container this list is often empty, although the memory is in use.
 #
-# `nvidia-smi dmon` prints a line a second, and `nvidia-smi --query-gpu=utilization.gpu,power.draw,memory.used,clocks.sm --format=csv -l 1` writes what you want to keep.
+# `nvidia-smi dmon` prints a line each second, and `nvidia-smi --query-gpu=utilization.gpu,power.draw,memory.used,clocks.sm --format=csv -l 1` writes the figures in a form that you can save.
 
 # %% tags=["hide-input"]
 number(
-    "One program kept one of 132 multiprocessors at work, and GPU-Util said 100 %. What would it have said if it told the part of the *machine* that works?", 0.76,
+    "One program kept one of 132 multiprocessors busy, and GPU-Util said 100 %. What would it say if it measured the part of the *machine* that works?", 0.76,
     unit="%", tolerance=0.1,
     why="1 of 132. Nsight Compute and DCGM have such figures (SM activity, occupancy); nvidia-smi's page has none.",
-    wrong={100: "That is the part of the *time*.", 19.4: "That is power over its cap, 136 of 700 W, and an idle card is at 18 % already."},
+    wrong={100: "That is the part of the *time*.", 19.4: "That is power divided by its cap, 136 of 700 W. Even an idle card is at 18 %."},
 )
 
 # %% tags=["hide-input"]
 choice(
-    "nvidia-smi: GPU-Util jumps between 0 % and 100 % every second or two; memory is steady; power goes from 130 W to 600 W and back. What do you suspect?",
+    "In nvidia-smi, GPU-Util jumps between 0 % and 100 % every second or two. Memory is steady, and power goes from 130 W to 600 W and back. What do you suspect?",
     {
         "A memory leak": "Then memory would climb.",
-        "The loader: bursts of work, and waiting in between": "When there is a batch, the device computes at full power; then it is idle. A trace shows it as one long gap a step.",
-        "Small launches": "Those keep power low, evenly, and never bring it to 600 W.",
+        "The loader: bursts of work, and waiting in between": "When there is a batch, the device computes at full power. Then it is idle. A trace shows this as one long gap in each step.",
+        "Small launches": "With small launches power stays low and never reaches 600 W.",
     },
     answer="The loader: bursts of work, and waiting in between",
 )
@@ -1487,7 +1487,7 @@ choice(
 # %% [markdown]
 # ## One step, from end to end
 #
-# All of it once, in the order in which one does it. This is a training step that has grown over some months. It is right, and slow.
+# Now we use all of this once, in the right order. Here is a training step that has grown over some months. Its results are right, but it is slow.
 
 # %%
 gpt = load_minigpt().train()
@@ -1511,7 +1511,7 @@ def grown_step(x, y):
     return loss.item(), norm
 
 # %% [markdown]
-# *One: a reference.* Before anything is changed, what it gives is written down: the loss, and the gradients.
+# *One: a reference.* Before we change the step, we save its results: the loss and the gradients.
 
 # %%
 def outcome(step):
@@ -1525,7 +1525,7 @@ reference = outcome(grown_step)
 print(f"loss {reference[0]:.6f}, norm of the gradient {reference[1].norm():.4f}")
 
 # %% [markdown]
-# *Two: look.* **Predict.** There are five things to mend in it. Which of them will the table by self time show, and which only the counts?
+# *Two: look.* **Predict.** The step has five things to fix. Which of them will you see in the table of self times, and which only in the counts?
 
 # %%
 grown_step(x, y)  # warm
@@ -1540,11 +1540,11 @@ print(
 )
 
 # %% [markdown]
-# By self time the products are near the top, as they should be, and nothing sticks out. The *counts* do: MiniGPT has 13 linear layers, and `addmm` is called 32 times as often, once a line. That is the loop, and it has spread all shares so thin that no single name looks guilty. The conversions are in `copy_`, among copies that have to be. And that so many numbers are asked for shows nowhere: only the count tells, and on a GPU it might be the worst of all.
+# By self time the products are near the top, as they should be, and no name takes too much time. But the *counts* are unusual: MiniGPT has 13 linear layers, and `addmm` is called 32 times as often, because each layer runs once for each line. That is the loop, and it calls so many operators that no single name looks guilty. The conversions are in `copy_`, together with necessary copies. And you can't see in the table that the step asks for many numbers. Only the count shows this, and on a GPU these waits might cost most of all.
 #
-# *Three: name it, and reckon what it can bring.* If a part takes the share s of the time and is made k times as fast, the whole takes 1 − s + s/k of what it took. With k without end that is 1 − s: no mend of this part can make the step more than 1/(1 − s) times as fast. It is **Amdahl's law**, and it is worth a minute before a day's work.
+# *Three: name it, and compute the possible gain.* If a part takes the share s of the time and becomes k times as fast, the whole takes 1 − s + s/k of its old time. For an infinite k that is 1 − s. So no change of this part can make the step more than 1/(1 − s) times as fast. This is **Amdahl's law**. It takes a minute, and it can save you a day's work.
 #
-# **Predict.** The products of matrices, `mm`, `addmm` and `bmm`, can't be mended: they are the model. By how much could the step become faster if all else cost nothing? And if only the optimizer cost nothing, or only the copies?
+# **Predict.** The matrix products, `mm`, `addmm` and `bmm`, can't be removed: they are the model. How much faster could the step become if everything else cost nothing? And how much faster if only the optimizer cost nothing, or only the copies?
 
 # %%
 products = sum(row.share for row in table if row.name in ("aten::mm", "aten::addmm", "aten::bmm"))
@@ -1557,9 +1557,9 @@ for name in ("Optimizer.step#AdamW.step", "aten::copy_"):
     )
 
 # %% [markdown]
-# Not the single names are to be mended, then, but what makes all of them so many: the loop, named by the counts.
+# So don't make single operators faster. Fix the reason why there are so many of them: the loop, which you found in the counts.
 #
-# *Four: mend.* Fewer: all lines at once, and one loss for them, by `cross_entropy`, which picks the right word by its index and needs no table of zeros and ones. No float64. Larger: the optimizer's tensors together, and one norm for all. Later: loss and norm stay tensors.
+# *Four: fix it.* Fewer: compute all lines at once, and one loss for them. `cross_entropy` picks the right word by its index, so it needs no table of zeros and ones. Don't convert to float64. Larger: let the optimizer update all tensors together, and compute one norm for all. Later: let loss and norm stay tensors.
 
 # %%
 adamw_quick = torch.optim.AdamW(gpt.parameters(), lr=1e-4, fused=True)
@@ -1592,7 +1592,7 @@ step_counts(
 )
 
 # %% [markdown]
-# Operators that don't grow with the batch, no number asked for, and fewer bytes. Whatever machine this runs on, that is so. Then by the clock, in turn, and warm.
+# The number of operators doesn't grow with the batch, the new step asks for no number, and it makes fewer bytes. That is true on every machine. Then we prove it by the clock, in turn, and warm.
 
 # %%
 grown, quick = [], []
@@ -1602,9 +1602,9 @@ for _ in range(25):
 timing_spread({"grown": grown, "mended": quick})
 
 # %% [markdown]
-# The boxes lie apart. The ratio in the title is this page's; *that* the boxes lie apart is what should repeat on yours. And it is less than the counts would have one hope for: on a CPU an operator costs a few microseconds, and the sums are the same before and after. On a GPU the same mend would weigh more, for the waits and the launches; how much, only a GPU can say, and this step isn't in the record.
+# The boxes don't overlap. The ratio in the title is from this page's machine, and yours will be different, but your boxes should not overlap, either. And the ratio is smaller than the counts suggest. On a CPU an operator costs a few microseconds, and the arithmetic is the same before and after. On a GPU the same changes would gain more, because of the waits and the launches. Only a GPU can say how much, and this step isn't in the record.
 #
-# *Six: look again.* What is the top of the table now? And is it worth going on? For that one compares with what the machine can do. From [phase 07](07_training.ipynb#cell-id=time-on-a-napkin): a step's FLOPs are 6 · N · tokens, with N the weights that are multiplied (nearly all but the embeddings), and what part of the peak that is per second is the MFU.
+# *Six: look again.* What is at the top of the table now? And should you go on? To decide, compare the step with what the machine can do. From [phase 07](07_training.ipynb#cell-id=time-on-a-napkin): a step's FLOPs are 6 · N · tokens, where N is the number of weights that are multiplied (nearly all weights except the embeddings). The MFU is the achieved FLOP/s, divided by the peak FLOP/s.
 
 # %%
 with profile(activities=CPU) as profiled:
@@ -1626,9 +1626,9 @@ print(
 )
 
 # %% [markdown]
-# The products are at the top, or near it, where they belong, and the step runs at a good part of what this core can do. Here one stops, and looks for something else to do: a larger batch, another machine, or fewer tokens.
+# The products are at the top, or near it, as they should be, and the step reaches a good part of what this core can do. So stop here, and change something else: use a larger batch, a faster machine, or fewer tokens.
 #
-# Now you can answer the mail. She measured two batches, one of them cold, with one run each, of two functions that are the same.
+# Now you can answer the colleague's mail. She timed two functions that are the same, with one run each, on two different batches, and one of the runs was cold.
 
 # %% [markdown]
 # ## What you can now do
@@ -1636,25 +1636,25 @@ print(
 # [The lab](../release/09_profiling/09_profiling.ipynb) of this phase asks you to do it:
 #
 # - profile some steps, warm, and name the operator that takes longest;
-# - compute total and self from a list of events, recursion included;
-# - read host and device: how busy, the longest gap, and who is innocent of waiting;
-# - name the brake of a trace, moment by moment;
-# - mend a slow loss, and prove it by counts;
-# - name the first module that makes a NaN, and write a root whose gradient is a number;
-# - find the step that goes wrong in float16, and tell its own error from an inherited one;
-# - read from a message which sizes met, and mend the cause and not the message;
+# - compute total and self from a list of events, including recursion;
+# - find in a trace how busy host and device are, the longest gap, and which waits are innocent;
+# - judge a trace moment by moment, and name its bottleneck;
+# - speed up a slow loss, and prove it by counts;
+# - name the first module that makes a NaN, and write a root with a finite gradient;
+# - find the step that goes wrong in float16, and separate its own error from an inherited one;
+# - see in an error message which sizes did not fit, and fix the cause;
 # - write a report of a real MiniGPT step, and say in words when a gain can't be claimed.
 #
-# And you can answer the question. The time goes where *self* and the device's gaps say; you know it because you measured warm, in turn and often, or counted; and a mend is proved by what it no longer does.
+# And you can answer the question. *Self* times and the device's gaps show where the time goes. You know it isn't noise if you measured warm, in turn and often, or if you counted. And you prove an improvement by the work that the program no longer does.
 
 # %% [markdown]
 # ## What this phase leaves out
 #
-# - **A GPU's own counters**: occupancy, cache hits, tensor-core use. NVIDIA's Nsight Systems draws traces like these with every call of CUDA; Nsight Compute looks into one kernel.
-# - **Sampling profilers for Python** (`py-spy`, `austin`), which show what fills the gaps between operators, without touching the program.
-# - **CUDA graphs in use**: a replayed step stands in the record; how to bring batches in, several shapes and a scaler, "CUDA semantics" tells (*Sources*).
-# - **Traces of several ranks.** Each process writes its own. Side by side they show who came last to a collective: there the call is short, and at all others it is long, since they waited inside of it. [Holistic Trace Analysis](https://github.com/facebookresearch/HolisticTraceAnalysis) reads them together. Phase 10 has no such traces; it draws, of simulated ranks, who waits for whom, and reckons what a collective takes.
-# - **Debuggers**: `breakpoint()`, and in a notebook `%debug` after an exception, which takes you to the line with all its tensors.
+# - **A GPU's own counters**: occupancy, cache hits, tensor-core use. NVIDIA's Nsight Systems draws traces like these with every CUDA call, and Nsight Compute looks into one kernel.
+# - **Sampling profilers for Python** (`py-spy`, `austin`), which show what Python does in the gaps between operators. You needn't change the program for them.
+# - **CUDA graphs in use**: the record has a replayed step. "CUDA semantics" (*Sources*) explains how to use a graph with new batches, several shapes and a scaler.
+# - **Traces of several ranks.** Each process writes its own trace. Side by side the traces show which rank came last to a collective: its call is short, and the calls of all other ranks are long, because they waited inside. [Holistic Trace Analysis](https://github.com/facebookresearch/HolisticTraceAnalysis) reads all traces together. Phase 10 has no such traces. It draws which simulated rank waits for which, and computes how long a collective takes.
+# - **Debuggers**: `breakpoint()`, and in a notebook `%debug` after an exception. It takes you to the line that raised, where you can look at all its tensors.
 
 # %% [markdown]
 # ## Sources

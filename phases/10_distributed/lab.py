@@ -8,43 +8,45 @@
 # # Lab 10: Distributed
 #
 # Nine exercises and one question, 40 points, about three and a half hours without the *further*
-# exercises 7 and 8, which take an hour more. A class may leave those out, or count them as a bonus;
-# where yours says nothing, all points count. The lab follows
-# [lesson 10](../../notebooks/10_distributed.ipynb) in two sittings: the lesson's first half is
-# enough for exercises 1 to 4, which take an hour and a half or so. You write what a library for
-# distributed training is made of: a broadcast, a ring, DDP, FSDP, a head that is cut in two, a
-# pipeline's plan, and a cost model for machines that are not here. In the end MiniGPT does a
-# training step on several ranks, none of which has room for the whole optimizer.
+# exercises 7 and 8, which take an hour more. A class may leave those out, or count them as a bonus.
+# Otherwise all points count. The lab follows [lesson 10](../../notebooks/10_distributed.ipynb) in
+# two sittings: the lesson's first half is enough for exercises 1 to 4, which take about an hour and
+# a half. You write what a library for distributed training is made of: a broadcast, a ring, DDP,
+# FSDP, a head that is cut in two, a pipeline's schedule, and a cost model for machines that you
+# don't have. At the end MiniGPT does a training step on several ranks, and none of them has the
+# whole optimizer's state.
 #
-# A rank's program is a generator function. It is called with its own number, `rank`, and with the
-# number of all ranks, `world`; it *yields* what it asks of the network, and what it returns is the
-# rank's result:
+# A rank's program is a generator function. It is called with the rank's number, `rank`, and with
+# the number of all ranks, `world`. It *yields* each request to the network, and returns the rank's
+# result:
 #
 # ```
 # yield "send", to, tensor                          # None
 # got = yield "recv", source                        # a tensor
 # got = yield "exchange", to, tensor, source        # sends and receives, both at the same time
-# total = yield "all_reduce", tensor, "sum"         # "max" is the other one
+# total = yield "all_reduce", tensor, "sum"         # "max" is possible, too
 # tensors = yield "all_gather", tensor              # a list, one tensor of each rank
 # mine = yield "reduce_scatter", tensors, "sum"     # a list with one tensor for each rank goes in
 # got = yield "broadcast", tensor_or_none, source
 # ```
 #
-# Ranks share nothing, as processes share nothing: what one has of another has come by the network. A
-# function that yields is run by `yield from`, and then has the value that it returns. Only what an
-# exercise names may be asked for in it. A send waits until its receiver asks for the tensor, except
-# where it is said that sends are buffered.
+# Ranks share nothing, like processes: everything that a rank knows about other ranks came through
+# the network. To call another function that yields, write `value = yield from function(...)`. This
+# gives the value that the function returns. In each exercise you may use only the requests that it
+# names. A send waits until its receiver asks for the tensor, except where an exercise says that
+# sends are buffered.
 #
-# The network here is simulated, in this process, and grading uses the same one: it resumes your
-# generators, carries the tensors and sees every byte, so no points hang on a clock or on luck. In
-# grading it also knows what no rank knows: in a sum a rank may count twice or not at all, as if other
-# ranks had the same data (`run(..., counts=[2, 0])`), so only what came by the network is right. Some
-# cells run your program once more in processes of their own, over gloo, and print whether they agree.
+# The network here is simulated in this process, and grading uses the same network. It resumes your
+# generators, carries the tensors and sees every byte, so no points depend on a clock or on luck. In
+# grading the network also does something that no rank knows: in a sum it may count a rank twice or
+# not at all, as if other ranks had the same data (`run(..., counts=[2, 0])`). So only results that
+# came through the network are right. Some cells run your program once more in real processes, over
+# gloo, and print whether the results agree.
 #
-# Each graded cell begins with `check(...)`, which gives the verdict that grading would. It draws
-# values and sizes that you have not seen, new ones each time. Parts of an exercise earn their points
-# separately, and no exercise needs the answer to another. Stuck? Each holds two hints, folded away.
-# Run the next cell, then start.
+# Each graded cell begins with `check(...)`, which gives the same verdict as grading. It uses random
+# values and sizes that you have not seen, new ones each time. Parts of an exercise earn their
+# points separately, and no exercise needs the answer to another exercise. Stuck? Each exercise has
+# two folded hints. Run the next cell, then start.
 
 # %% given="setup"
 import math
@@ -66,28 +68,30 @@ from utils.notebook.expect import expect_close, expect_equal
 # %% [markdown]
 # ## 1 · A tree
 #
-# *Easy, 20 minutes, 3 points: one for ranks that all have it, one for any source, one for few rounds.*
-# From the lesson: [Collectives and what they cost](../../notebooks/10_distributed.ipynb#cell-id=collectives-and-what-they-cost).
+# *Easy, 20 minutes, 3 points: one for the tensor at every rank, one for any source, one for few
+# rounds.* From the lesson: [Collectives and what they cost](../../notebooks/10_distributed.ipynb#cell-id=collectives-and-what-they-cost).
 #
-# One rank, `source`, has a tensor, and all others need it. Write the program
-# `tree_broadcast(rank, world, tensor, source)`: at the source `tensor` is the tensor, at all other ranks
-# it is `None`. Each rank returns the tensor. Only `send` and `recv` may be asked for.
+# One rank, `source`, has a tensor, and all others need it. Write the program `tree_broadcast(rank,
+# world, tensor, source)`: at the source, the argument `tensor` is this tensor, and at all other
+# ranks it is `None`. Each rank returns the tensor. You may use only `send` and `recv`.
 #
-# - Whoever has it already can pass it on, so the number of ranks that have it can double in each round.
-#   A rank takes part in one message of a round at most. It must be done after ⌈log₂ world⌉ rounds: if
-#   a message takes a second, whatever its size, then so many seconds after the start.
-# - Each rank but the source receives it once, and the source never does.
-# - There is one rank or more, any number, and any of them may be the source.
+# - A rank that has the tensor can pass it on, so the number of ranks that have it can double in
+#   each round. In one round a rank may take part in at most one message. The program must be done
+#   after ⌈log₂ world⌉ rounds. If every message takes one second, whatever its size, this means
+#   ⌈log₂ world⌉ seconds after the start.
+# - Each rank except the source must receive it exactly once, and the source must never receive it.
+# - It must work for any number of ranks, from 1 on, and with any of them as the source.
 #
 # <details><summary>Another source than 0</summary>
 #
-# Count ranks from the source: `(rank - source) % world`. The source has place 0 then, and the rank at
-# place p has number `(p + source) % world`.
+# Count ranks from the source: `(rank - source) % world`. Then the source has place 0, and the rank
+# at place p has the number `(p + source) % world`.
 # </details>
 # <details><summary>Who sends to whom, in which round?</summary>
 #
-# With a step of 1, 2, 4 …: whoever stands below the step has it already, and sends it to the place one
-# step further, if there is one. Who stands there receives in this round.
+# The step is 1, 2, 4 … If a rank's place is below the step, it has the tensor already. It sends the
+# tensor to the place one step further, if there is such a place. The rank at that place receives in
+# this round.
 # </details>
 
 # %% solution="tree_broadcast"
@@ -131,31 +135,33 @@ verify("tree_broadcast", tree_broadcast)
 # neighbours and bytes.*
 # From the lesson: [The ring](../../notebooks/10_distributed.ipynb#cell-id=the-ring).
 #
-# Write the program `ring_all_reduce(rank, world, tensor)`. Each rank has a tensor of the same shape and
-# dtype; each returns the sum of all of them, of that shape and dtype again.
+# Write the program `ring_all_reduce(rank, world, tensor)`. Each rank has a tensor of the same shape
+# and dtype; each returns the sum of all of them, in this shape and dtype.
 #
-# - A rank sends to its successor alone, `(rank + 1) % world`, and receives from its predecessor alone.
-#   Only `send`, `recv` and `exchange` may be asked for.
-# - With n numbers in a tensor, no message has more than c = ⌈n / world⌉ of them, and a rank sends
-#   2 · (world - 1) messages at most. So the bytes that a rank sends hardly depend on the number of
-#   ranks.
-# - All ranks return the very same bits: floating-point sums depend on their order, so a piece is added
-#   up once, on its way around, and the others get a copy of the sum.
-# - The tensor may have any shape, fewer numbers than there are ranks, and none at all. Its dtype is
-#   float32, float64 or int64, and there is one rank or more.
-# - For three of the points sends are buffered. For the one about sends that wait they are not, and a
-#   ring in which everybody sends first stands still.
+# - A rank must send only to its successor, `(rank + 1) % world`, and receive only from its
+#   predecessor. You may use only `send`, `recv` and `exchange`.
+# - With n numbers in a tensor, no message may have more than c = ⌈n / world⌉ of them, and a rank
+#   may send 2 · (world - 1) messages at most. So the bytes that a rank sends hardly depend on the
+#   number of ranks.
+# - All ranks must return exactly the same bits. Floating-point sums depend on their order. So each
+#   piece is added up once, on its way around, and the other ranks get a copy of the sum.
+# - The tensor may have any shape; it may have fewer numbers than there are ranks, or no numbers.
+#   Its dtype is float32, float64 or int64, and there is one rank or more.
+# - For three of the points sends are buffered. For the point about sends that wait, sends are not
+#   buffered. There a ring in which every rank sends first waits for ever and earns nothing.
 #
 # <details><summary>The two halves</summary>
 #
-# First world - 1 rounds in which each rank passes on the piece that it has just added to; after them
-# each rank has one piece with the whole sum. Then world - 1 rounds in which the finished pieces go
-# around. In round k of the first half rank r passes on piece (r - k) % world.
+# First come world - 1 rounds. In each round a rank sends the piece to which it has just added its
+# own. After these rounds each rank has one piece with the whole sum. Then come world - 1 rounds in
+# which the finished pieces go around. In round k of the first half, rank r sends piece (r - k) %
+# world.
 # </details>
 # <details><summary>Pieces of unequal length</summary>
 #
-# The receiver need not know a piece's length: it gets a tensor. Cut the flat tensor at multiples of c,
-# and the last pieces may be shorter, or empty; an empty tensor can be sent like any other.
+# The receiver does not need to know a piece's length: it gets a tensor. If you cut the flat tensor
+# at multiples of c, the last pieces may be shorter, or empty. An empty tensor can be sent like any
+# other tensor.
 # </details>
 
 # %% solution="ring_all_reduce"
@@ -210,26 +216,26 @@ verify("ring_all_reduce", ring_all_reduce)
 # %% [markdown]
 # ## 3 · What a collective costs
 #
-# *Easy, 20 minutes, 3 points: one for all-reduce, one for its halves, one for the tree.*
-# From the lesson: [Collectives and what they cost](../../notebooks/10_distributed.ipynb#cell-id=collectives-and-what-they-cost).
+# *Easy, 20 minutes, 3 points: one for all-reduce, one for its halves, one for the tree.* From the
+# lesson: [Collectives and what they cost](../../notebooks/10_distributed.ipynb#cell-id=collectives-and-what-they-cost).
 #
-# A message of b bytes takes `latency + b / bandwidth` seconds, and a rank can send one and receive one
-# at the same time. Write `cost(kind, size, world, latency, bandwidth)`, which returns two floats: how
-# many bytes that rank sends which sends most, and how many seconds the collective takes. `size` is in
-# bytes, and it divides by `world`, which is 1 or more.
+# A message of b bytes takes `latency + b / bandwidth` seconds, and a rank can send one and receive
+# one at the same time. Write `cost(kind, size, world, latency, bandwidth)`, which returns two
+# floats: how many bytes the busiest rank sends (the rank that sends most), and how many seconds the
+# collective takes. `size` is in bytes and is a multiple of `world`, which is 1 or more.
 #
-# - `"all_reduce"`: a ring, with `world` pieces of one size; `size` is the tensor's.
+# - `"all_reduce"`: a ring, with `world` pieces of one size; `size` is the tensor's size.
 # - `"reduce_scatter"`: the first half of that ring; `size` is the size of all that one rank puts in.
-# - `"all_gather"`: the second half; `size` is the size of all that one rank has in the end.
+# - `"all_gather"`: the second half; `size` is the size of all that one rank has at the end.
 # - `"broadcast"`: the tree of exercise 1, ⌈log₂ world⌉ rounds in which the source always sends;
-#   `size` is the tensor's, which is not cut into pieces.
+#   `size` is the tensor's size. The tensor is not cut into pieces.
 #
-# Alone, a rank sends nothing, and it takes no time: `(0.0, 0.0)`.
+# With one rank nothing is sent and no time passes: return `(0.0, 0.0)`.
 #
 # <details><summary>One round of a ring</summary>
 #
-# Everybody sends a piece of `size / world` bytes at the same time, so it takes as long as one message.
-# How many rounds are there?
+# All ranks send a piece of `size / world` bytes at the same time, so a round takes as long as one
+# message. How many rounds are there?
 # </details>
 # <details><summary>Logarithms of whole numbers</summary>
 #
@@ -279,43 +285,46 @@ verify("cost", cost)
 # shards, one for frozen and unused parameters, one for buckets.*
 # From the lesson: [One big batch](../../notebooks/10_distributed.ipynb#cell-id=one-big-batch).
 #
-# Data parallel: each rank has the whole model and some rows of the batch. Write two programs, of which
-# the network may be asked for `broadcast` and `all_reduce` only.
+# Data parallel: each rank has the whole model and some rows of the batch. Write two programs. They
+# may use only `broadcast` and `all_reduce`.
 #
 # `ddp_start(rank, world, model)` gives all ranks the parameters and buffers of rank 0, frozen ones,
-# too. The tensors that the model has stay the same objects and get new values, since an optimizer may
-# hold them already. Buffers may be of any dtype, and some may not be in the state dict. What is
-# returned is not looked at.
+# too. The model's tensors must stay the same objects and get new values, because an optimizer may
+# refer to them already. Buffers may be of any dtype, and some may not be in the state dict. The
+# return value is ignored.
 #
-# `ddp_step(rank, world, model, x, y, bucket_bytes)` computes gradients and leaves the parameters alone.
-# `x` are this rank's rows and `y` their classes; the model maps `x` to logits. The loss is the mean
-# cross-entropy over the rows of *all* ranks together, and each rank returns it, as a float. Afterwards
-# each `.grad` is the gradient of that loss, the same at all ranks. Ranks may have different numbers of
-# rows, and one may have none; together they have one or more.
+# `ddp_step(rank, world, model, x, y, bucket_bytes)` computes gradients and must not change the
+# parameters. `x` contains this rank's rows and `y` their classes. The model maps `x` to logits. The
+# loss is the mean cross-entropy over the rows of *all* ranks together, and each rank returns it, as
+# a float. Afterwards each `.grad` must be the gradient of that loss, the same at all ranks. Ranks
+# may have different numbers of rows, and a rank may have no rows. All ranks together have at least
+# one row.
 #
-# - What was in `.grad` before counts for nothing.
-# - A parameter that needs no gradient takes no part, and gets none. One that is used in two places is
-#   one parameter.
-# - A parameter that this rank's rows have not used has no gradient here. Another rank may have one, so
-#   it takes part with zeros; where no rank has used it, its gradient is zero. (DDP's stays None there.)
-# - Each rank asks for this, in this order. First an all-reduce of a float32 tensor with two numbers,
-#   in any order: the sum of the losses of its rows, and how many rows it has. Then gradients, in
-#   buckets: the parameters in the reverse order of `model.parameters()`, about as a backward pass
-#   gets at them. A bucket takes the next parameter as long as all its gradients have `bucket_bytes`
-#   bytes or fewer together; a parameter that is larger is alone in a bucket. This is done for you:
-#   `driver.buckets(parameters, bucket_bytes)` is a list of lists of parameters. Each bucket is one
-#   all-reduce of a flat tensor. Parameters are float32.
+# - What was in `.grad` before must have no effect.
+# - A parameter that needs no gradient must take no part, and gets no gradient. A parameter that is
+#   used in two places counts as one parameter.
+# - A parameter that this rank's rows have not used has no gradient here. Another rank may have one,
+#   so the parameter takes part with zeros. If no rank has used it, its gradient is zero. (With DDP
+#   it stays None.)
+# - Each rank must make these requests, in this order. First an all-reduce of a float32 tensor with
+#   two numbers, in any order: the sum of the losses of its rows, and the number of its rows. Then
+#   the gradients are all-reduced in buckets, in the reverse order of `model.parameters()`, which is
+#   roughly the order of a backward pass. A bucket takes the next parameter as long as all its
+#   gradients together have `bucket_bytes` bytes or fewer; a larger parameter is alone in its
+#   bucket. This is done for you: `driver.buckets(parameters, bucket_bytes)` is a list of lists of
+#   parameters. Each bucket is one all-reduce of a flat tensor. Parameters are float32.
 #
 # <details><summary>The mean over all rows</summary>
 #
-# The mean of the ranks' means is another number if they have different numbers of rows. Take sums:
+# If ranks have different numbers of rows, the mean of their means is another number. Take sums with
 # `F.cross_entropy(..., reduction="sum")`, and divide by the number of all rows, before or after you
 # add up.
 # </details>
 # <details><summary>Into a bucket and out of it</summary>
 #
-# Give `driver.buckets` the parameters that take part, backwards. `torch.cat` of a bucket's flat gradients
-# goes into the network, and what comes back is cut by `split` with the parameters' numbers of elements.
+# Give `driver.buckets` the parameters that take part, in reverse order. Put a bucket's flat
+# gradients together with `torch.cat` and all-reduce them. Then cut the sum with `split`, by the
+# parameters' numbers of elements.
 # </details>
 
 # %% solution="ddp"
@@ -398,43 +407,43 @@ verify("ddp", ddp_start=ddp_start, ddp_step=ddp_step)
 # %% [markdown]
 # ## 5 · Who holds what
 #
-# *Medium, 25 minutes, 4 points: one for shards, one for the step, one for momentum, one for what is
-# gathered when.*
-# From the lesson: [Who holds what](../../notebooks/10_distributed.ipynb#cell-id=who-holds-what).
+# *Medium, 25 minutes, 4 points: one for shards, one for the step, one for momentum, one for
+# gathering when needed.* From the lesson: [Who holds what](../../notebooks/10_distributed.ipynb#cell-id=who-holds-what).
 #
-# Fully sharded: no rank holds a whole parameter for longer than it computes with it.
+# Fully sharded: a rank has a whole parameter only while it computes with it.
 #
-# `shard(tensor, rank, world)` is a plain function. It returns the rank's piece of a tensor: the flat
-# tensor, filled up with zeros at its end until its length divides by `world`, is cut into `world` equal
-# pieces, and the rank gets the one with its number: 1-dim, of the tensor's dtype. It has a storage of
-# its own, with nothing else in it, since a view would keep the whole tensor in memory; your own process
-# says whether it has.
+# `shard(tensor, rank, world)` is a plain function. It returns the rank's piece of a tensor: the
+# flat tensor, filled up with zeros at its end until `world` divides its length, is cut into `world`
+# equal pieces. The rank gets the piece with its number: 1-dim, of the tensor's dtype. The piece
+# must have a storage of its own, with nothing else in it, since a view would keep the whole tensor
+# in memory. (The check measures this in your own process.)
 #
-# `fsdp_step(rank, world, shards, moments, shapes, x, y, lr, momentum)` is a program. The model is a stack
-# of linear layers without biases, with a ReLU between one and the next and none after the last.
-# `shards[k]` is this rank's piece of the weight of layer k, whose shape `(out, in)` is `shapes[k]`, and
-# `moments[k]` a tensor of the shard's size. `x` and `y` are this rank's rows, (B, in) and (B, out), all
-# ranks have as many, and the loss is `F.mse_loss`, the mean over the rows of all ranks. It does one step of
-# SGD with momentum, where g is the gradient of that loss:
+# `fsdp_step(rank, world, shards, moments, shapes, x, y, lr, momentum)` is a program. The model is a
+# stack of linear layers without biases, with a ReLU between one layer and the next and none after
+# the last. `shards[k]` is this rank's piece of the weight of layer k, and `moments[k]` is a tensor
+# of the shard's size. The weight's shape `(out, in)` is `shapes[k]`. `x` and `y` are this rank's
+# rows, (B, in) and (B, out). All ranks have equally many rows, and the loss is `F.mse_loss`, the
+# mean over the rows of all ranks. The program does one step of SGD with momentum, in which g is the
+# gradient of that loss:
 #
 # m ← momentum · m + g,  w ← w - lr · m
 #
-# and returns a tuple: the loss of *its own* rows, a float; the list of new shards; the list of new
-# moments. Each rank asks for this and nothing else: for layers 0 to last an all_gather of the shard, as
-# the forward pass comes to it; then, from the last layer to the first, an all_gather of the shard again,
-# because the weight was let go, and a reduce_scatter of its gradient, which is filled up with zeros and
-# cut as a weight is. The formulas are done for you: for z = h Wᵀ, `driver.linear_backward(h, weight,
-# gradient_of_z)` returns the gradients for the weight and for h.
+# It returns a tuple: the loss of *its own* rows, a float; the list of new shards; the list of new
+# moments. Each rank must make these requests and no others: for layers 0 to last an all_gather of
+# the shard, as the forward pass comes to it; then, from the last layer to the first, an all_gather
+# of the shard again, because the weight was not kept, and a reduce_scatter of its gradient, which
+# is filled up with zeros and cut as a weight is. The formulas are done for you: for z = h Wᵀ,
+# `driver.linear_backward(h, weight, gradient_of_z)` returns the gradients for the weight and for h.
 #
 # <details><summary>The backward pass of a layer</summary>
 #
-# Keep the inputs of all layers, and begin with the gradient of the loss for the last z. Through a ReLU
-# goes only what belongs to a positive number.
+# Keep the inputs of all layers, and begin with the gradient of the loss for the last z. A ReLU lets
+# the gradient of a number through only if the number is positive.
 # </details>
 # <details><summary>The mean over all ranks</summary>
 #
-# All have equally many rows, so the gradient is the mean of the ranks' gradients: the sum that comes
-# back, divided by `world`.
+# All ranks have equally many rows, so the gradient is the mean of the ranks' gradients: divide the
+# sum from the reduce_scatter by `world`.
 # </details>
 
 # %% solution="fsdp_step"
@@ -545,37 +554,38 @@ verify("fsdp_step", shard=shard, fsdp_step=fsdp_step)
 # %% [markdown]
 # ## 6 · The LM head, cut two ways
 #
-# *Medium, 35 minutes, 5 points: one for the loss by columns, one for its gradient, one for large logits,
-# one for bytes, one for rows.*
-# From the lesson: [The LM head cut two ways](../../notebooks/10_distributed.ipynb#cell-id=the-lm-head-cut-two-ways).
+# *Medium, 35 minutes, 5 points: one for the loss by columns, one for its gradient, one for large
+# logits, one for bytes, one for rows.* From the lesson: [The LM head cut two ways](../../notebooks/10_distributed.ipynb#cell-id=the-lm-head-cut-two-ways).
 #
-# Tensor parallel: the LM head's weight is (V, D), a row for each word, and its logits are `F.linear(x, weight, bias)`.
-# Written on paper as x · Wᵀ, its V words are the *columns* and its D channels the *rows*; that is where the
-# two names come from. Of both programs the network may be asked for `all_reduce` only.
+# Tensor parallel: the LM head's weight is (V, D), with a row for each word, and its logits are
+# `F.linear(x, weight, bias)`. Written on paper, that is x · Wᵀ. In Wᵀ the V words are the *columns*
+# and the D channels are the *rows*, and so the two cuts got their names. Both programs may use only
+# `all_reduce`.
 #
 # `column_loss(rank, world, x, weight, bias, first, targets)`: this rank has some words. `weight` is
-# (V_r, D) and `bias` (V_r,), for the words from number `first` on; ranks may have different numbers of
-# words, one or more each. `x`, (T, D), is the same at all ranks, and so are `targets`, (T,) int64, numbers
-# of words of the whole vocabulary. Each rank returns a tuple: the mean cross-entropy, a 0-dim tensor; and
-# the gradient of it for `x`, (T, D).
+# (V_r, D) and `bias` is (V_r,), for the words from number `first` on; ranks may have different
+# numbers of words, one or more each. `x`, (T, D), is the same at all ranks, and so are `targets`,
+# (T,) int64, numbers of words of the whole vocabulary. Each rank returns a tuple: the mean
+# cross-entropy, a 0-dim tensor; and the gradient of it for `x`, (T, D).
 #
-# - Logits stay where they are. All that a rank puts into the network, from the start to the end, is at
-#   most T · D + 3 · T numbers.
-# - Logits of some thousands, positive or negative, are no harm.
+# - Logits must stay at the rank that computed them. In all, a rank may put at most T · D + 3 · T
+#   numbers into the network.
+# - Logits of some thousands, positive or negative, must give the right result, too.
 #
-# `row_logits(rank, world, x, weight, bias)`: this rank has some channels. `x` is (T, D_r), `weight` is
-# (V, D_r), and `bias`, (V,), is the whole one, at each rank. Each rank returns the whole logits, (T, V).
-# It puts T · V numbers into the network, once.
+# `row_logits(rank, world, x, weight, bias)`: this rank has some channels. `x` is (T, D_r), `weight`
+# is (V, D_r), and `bias`, (V,), is the whole one, at each rank. Each rank returns the whole logits,
+# (T, V). It must put T · V numbers into the network, once.
 #
 # <details><summary>A softmax over words that are elsewhere</summary>
 #
-# Three numbers for each token are needed from all ranks: the largest logit; the sum of the exponentials,
-# once that largest one is taken off; and the logit of the target, which one rank has.
+# For each token you need three numbers from all ranks: the largest logit; the sum of the
+# exponentials of the logits minus this largest logit; and the logit of the target, which one rank
+# has.
 # </details>
 # <details><summary>The gradient</summary>
 #
-# For the logits it is (softmax - one-hot) / T, and each rank has that for its own words. Times its own
-# weight this gives its share of the gradient for x.
+# The gradient for the logits is (softmax - one-hot) / T, and each rank has it for its own words.
+# Multiplied by its own weight, this gives the rank's share of the gradient for x.
 # </details>
 
 # %% solution="parallel_head"
@@ -658,38 +668,41 @@ verify("parallel_head", column_loss=column_loss, row_logits=row_logits)
 # ## 7 · The pipeline
 #
 # *Further, medium, 30 minutes, 4 points: one for GPipe, one for 1F1B, one for what is in flight,
-# one for the bubble.*
-# From the lesson: [The pipeline and its bubble](../../notebooks/10_distributed.ipynb#cell-id=the-pipeline-and-its-bubble).
+# one for the bubble.* From the lesson: [The pipeline and its bubble](../../notebooks/10_distributed.ipynb#cell-id=the-pipeline-and-its-bubble).
 #
-# Pipeline parallel: each stage has some layers, and a batch goes through in `micro` pieces, numbered from
-# 0. Stage s can do the forward of piece k, `("F", k)`, once stage s - 1 has done it; and the backward,
-# `("B", k)`, once it has done that forward itself and stage s + 1 has done the backward. It does one thing
-# at a time, in the order of its list.
+# Pipeline parallel: each stage has some layers, and a batch goes through in `micro` pieces,
+# numbered from 0. Stage s can do the forward of piece k, `("F", k)`, once stage s - 1 has done it;
+# and the backward, `("B", k)`, once it has done that forward itself and stage s + 1 has done the
+# backward. A stage does one thing at a time, in the order of its list.
 #
-# Write `schedule(stages, micro, kind)`, which returns a list with a list of such pairs for each stage: each
-# piece forward once and backward once. Both numbers are 1 or more, and there may be fewer pieces than
-# stages. A stage takes the pieces in the order of their numbers, but for the backwards of `"gpipe"`,
-# whose order is free.
+# Write `schedule(stages, micro, kind)`, which returns a list with a list of such pairs for each
+# stage: each piece forward once and backward once. `stages` and `micro` are 1 or more, and there
+# may be fewer pieces than stages. A stage must take the pieces in the order of their numbers; only
+# the backwards of `"gpipe"` may come in any order.
 #
 # - `"gpipe"`: each stage does all its forwards first, and then all its backwards.
-# - `"1f1b"`: a piece is *in flight* at a stage from its forward until its backward there, and its
-#   activations take memory as long. No stage s ever has more than `stages - s` pieces in flight.
+# - `"1f1b"`: a piece is *in flight* at a stage from its forward until its backward there, and
+#   during this time its activations take memory. No stage s may ever have more than `stages - s`
+#   pieces in flight.
 #
-# In both kinds nobody waits for ever, and the whole takes as little time as its rule allows, whether a
-# backward takes as long as a forward or twice as long. Messages take no time here.
+# In both kinds no stage may wait for ever, and the whole must take as little time as its rule
+# allows, both if a backward takes as long as a forward and if it takes twice as long. Messages take
+# no time here.
 #
-# `bubble(stages, micro)` returns the share of its time, a float, for which a stage stands idle while
-# the pipeline runs, where a forward takes as long at each stage, and so does a backward: each stage works
-# for `micro` of both, and from the first to the last moment it takes `micro + stages - 1` of both.
+# `bubble(stages, micro)` returns a float: the share of the pipeline's time for which a stage stands
+# idle. All forwards take equally long, and so do all backwards. Each stage works for `micro` of
+# both, and from the first to the last moment it takes `micro + stages - 1` of both.
 #
 # <details><summary>When may a stage begin with backwards?</summary>
 #
-# The last stage can do the backward of piece 0 as soon as it has done its forward. Stage s gets it back
-# `stages - 1 - s` stages later: until then it goes on with forwards, if there are as many.
+# The last stage can do the backward of piece 0 as soon as it has done the forward of piece 0. Stage
+# s can do it `stages - 1 - s` stages later. Until then stage s goes on with forwards, if there are
+# enough pieces.
 # </details>
 # <details><summary>And after that?</summary>
 #
-# One forward, one backward, in turns, until no forward is left; then the backwards that remain.
+# Then it does one forward and one backward in turns, until no forward is left. The remaining
+# backwards come last.
 # </details>
 
 # %% solution="pipeline"
@@ -746,32 +759,35 @@ verify("pipeline", schedule=schedule, bubble=bubble)
 # *Further, easy, 20 minutes, 3 points: one for memory, one for bytes, one for seconds.*
 # From the lesson: [Eight ranks, 64, 1,024](../../notebooks/10_distributed.ipynb#cell-id=eight-ranks-64-1-024).
 #
-# Nobody tries out on 1,024 GPUs whether a model fits. Write `plan(parameters, layers, world, kind, tokens,
-# machine)`, which reckons it beforehand for a model of so many parameters in so many equal layers. Each of
-# the `world` ranks works on `tokens` tokens a step. Weights and gradients are bfloat16, 2 bytes each; the
-# optimizer has a float32 copy of the weights and two float32 moments, 12 bytes a parameter. `machine` is
-# a dict of floats: `"flops"`, what a rank does in a second; `"bandwidth"`, in bytes a second, and
-# `"latency"` in seconds. It returns a dict of three floats, where `kind` is `"ddp"` or `"fsdp"`:
+# Before you rent 1,024 GPUs, you work out whether the model fits. Write `plan(parameters, layers,
+# world, kind, tokens, machine)`, which does this for a model with `parameters` parameters in
+# `layers` equal layers. Each of the `world` ranks works on `tokens` tokens a step. Weights and
+# gradients are bfloat16, 2 bytes each; the optimizer has a float32 copy of the weights and two
+# float32 moments, 12 bytes a parameter. `machine` is a dict of floats: `"flops"`, the operations of
+# a rank in a second; `"bandwidth"`, in bytes a second, and `"latency"` in seconds. `kind` is
+# `"ddp"` or `"fsdp"`. Return a dict of three floats:
 #
 # - `"memory"`: bytes at each rank, without activations. With DDP each rank has all of it. With FSDP
-#   everything is cut by the number of ranks, and beside it the bfloat16 weights of one whole layer
-#   (its whole gradient, which the lesson's figure counts as well, is left out here).
+#   everything is divided by the number of ranks; add the bfloat16 weights of one whole layer. (The
+#   lesson's figure also counts the layer's whole gradient. Leave it out here.)
 # - `"sent"`: bytes that a rank sends in a step, by rings of equal pieces: DDP all-reduces the bfloat16
 #   gradients; FSDP all-gathers the bfloat16 weights twice and reduce-scatters the bfloat16
 #   gradients.
-# - `"seconds"`: of a step. Computing takes 6 operations for a parameter and a token. Both kinds
-#   communicate layer by layer: one ring collective of those above for a layer, or three. A round of a ring
-#   takes `latency + piece / bandwidth`, a piece is the layer's bytes by `world`, and an all-reduce has
-#   twice as many rounds as an all-gather or a reduce-scatter. At best all of it is hidden behind computing,
-#   or the other way round: a step takes as long as the longer of the two.
+# - `"seconds"`: the time of a step. Computing takes 6 operations for each parameter and token. Both
+#   kinds communicate layer by layer: a layer needs the ring collectives above, one with DDP and
+#   three with FSDP. A round of a ring takes `latency + piece / bandwidth`, a piece is the layer's
+#   bytes divided by `world`, and an all-reduce has twice as many rounds as an all-gather or a
+#   reduce-scatter. Assume the best case: computing and communicating happen at the same time, so a
+#   step takes as long as the longer of the two.
 #
 # <details><summary>How many rounds?</summary>
 #
-# An all-gather, or a reduce-scatter, has `world - 1`, and so many times a piece does a rank send.
+# An all-gather or a reduce-scatter has `world - 1` rounds, and in each of them a rank sends one
+# piece.
 # </details>
 # <details><summary>Alone</summary>
 #
-# With one rank there is nothing to send: zero rounds come out by themselves.
+# With one rank there is nothing to send, and the formula gives zero rounds by itself.
 # </details>
 
 # %% solution="plan"
@@ -829,43 +845,46 @@ verify("plan", plan)
 # %% [markdown]
 # ## 9 · MiniGPT on several ranks
 #
-# *Hard, 30 minutes, 5 points: one for the loss, one for the gradient's norm, two for the new weights, one
-# for what is sent and held.*
-# From the lesson: [Who holds what](../../notebooks/10_distributed.ipynb#cell-id=who-holds-what).
+# *Hard, 30 minutes, 5 points: one for the loss, one for the gradient's norm, two for the new
+# weights, one for bytes and memory.* From the lesson: [Who holds what](../../notebooks/10_distributed.ipynb#cell-id=who-holds-what).
 #
-# Each rank has all of MiniGPT and some lines, and a share of the optimizer: AdamW keeps two numbers for each
-# parameter, and none of them need exist twice. This is what is called ZeRO-1. Write the program
-# `minigpt_step(rank, world, model, tokens, targets, state, lr, max_norm)`, one training step:
+# Each rank has all of MiniGPT and some lines, and a share of the optimizer: AdamW keeps two numbers
+# for each parameter, and each of these numbers needs to be at only one rank. This is called ZeRO-1.
+# Write the program `minigpt_step(rank, world, model, tokens, targets, state, lr, max_norm)`, one
+# training step:
 #
-# - `tokens` and `targets` are this rank's, (B, T) int64. The loss is the mean cross-entropy over the targets
-#   of *all* ranks that are not -100. A rank may have none of them, but not all ranks.
+# - `tokens` and `targets` belong to this rank, and are int64 of shape (B, T). The loss is the mean
+#   cross-entropy over those targets of *all* ranks that are not -100. A rank may have none of them,
+#   but at least one rank has some.
 # - The gradient of that loss, over all parameters together, is clipped as
 #   `torch.nn.utils.clip_grad_norm_` does it: with its norm n, it is multiplied by `max_norm / (n + 1e-6)` if
 #   that is below 1.
-# - The slice of a rank is its piece of all parameters, flat and one after the other, as in
-#   `model.parameters()` or in any order that all ranks share, filled up with zeros and cut into `world`
-#   equal pieces. This is done for you: `driver.pieces(tensors, world)` is the list of these pieces.
-# - `driver.adamw(slice, gradient, state, lr)` is AdamW with `eps=1e-5` and a weight decay of 0.01. It
-#   returns the new values of a slice, and the new state. `state` is this rank's, `{"step": 0}` at first.
-# - In the end the model has new weights, the same at all ranks, and the program returns a tuple: the loss,
-#   the norm before clipping, both floats, and the new state.
+# - The slice of a rank is its piece of all parameters: flat and one after the other, as in
+#   `model.parameters()` or in any order that all ranks share. They are filled up with zeros and cut
+#   into `world` equal pieces. This is done for you: `driver.pieces(tensors, world)` is the list of
+#   these pieces.
+# - `driver.adamw(slice, gradient, state, lr)` is AdamW with `eps=1e-5` and a weight decay of 0.01.
+#   It returns the new values of a slice, and the new state. `state` is this rank's state, and
+#   `{"step": 0}` at first.
+# - At the end the model must have new weights, the same at all ranks. The program returns a tuple:
+#   the loss and the norm before clipping, both floats, and the new state.
 #
-# Each rank asks for this, in this order: an all_reduce of a float32 tensor with two numbers, in any order:
-# the sum of the losses of its targets, and how many they are; a reduce_scatter of its gradient, in flat
-# pieces; an all_reduce of one number, shape (1,), the sum of the squares of its own piece of the gradient;
-# an all_gather of its new slice. What was in `.grad` before counts for nothing, and what is there
-# afterwards is not looked at.
+# Each rank must make these requests, in this order: an all_reduce of a float32 tensor with two
+# numbers, in any order: the sum of the losses of its targets, and the number of these targets; a
+# reduce_scatter of its gradient, in flat pieces; an all_reduce of one number, shape (1,), the sum
+# of the squares of its own piece of the gradient; an all_gather of its new slice. What was in
+# `.grad` before must have no effect; its contents afterwards do not matter.
 #
 # <details><summary>Gradients, and the way back into the model</summary>
 #
-# `torch.autograd.grad` of the loss for all parameters gives a tuple, which `driver.pieces` takes.
-# `torch.nn.utils.vector_to_parameters` gives one long tensor back to the parameters; it doesn't mind zeros
-# at the end.
+# `torch.autograd.grad` of the loss for all parameters gives a tuple, which you can pass to
+# `driver.pieces`. `torch.nn.utils.vector_to_parameters` writes one long tensor into the parameters.
+# It ignores zeros at the end.
 # </details>
-# <details><summary>The norm of something that nobody has as a whole</summary>
+# <details><summary>The norm of something that no rank has as a whole</summary>
 #
-# Squares can be added up: each rank those of its piece, and the network does the rest. Divide the gradient
-# by the number of targets before, not after.
+# Squares can be added up: each rank adds the squares of its own piece, and the network adds the
+# ranks' sums. Before you square the gradient, divide it by the number of targets.
 # </details>
 
 # %% solution="minigpt_step"
@@ -962,33 +981,34 @@ verify("minigpt_step", minigpt_step)
 #
 # *15 minutes, 4 points, read by a person.*
 #
-# Describe DDP, FSDP, tensor parallel and pipeline parallel in two sentences each: what each rank holds, and
-# what goes over the network and when. Then answer in two or three sentences more: with
-# `find_unused_parameters=True`, what does `DistributedDataParallel` find, when and how; and why does a model
-# that needs it, and doesn't have it, sometimes work for many steps?
+# Describe DDP, FSDP, tensor parallel and pipeline parallel in two sentences each: what each rank
+# keeps, and what goes over the network and when. Then answer in two or three more sentences: with
+# `find_unused_parameters=True`, what does `DistributedDataParallel` find, when and how? And why
+# does a model that needs this flag sometimes work for many steps without it?
 #
 # === BEGIN MARK SCHEME ===
 #
-# One point each for: DDP and FSDP; tensor parallel; pipeline parallel; unused parameters. Half a
-# point where one of the two (what is held, what is sent) is missing.
+# Give one point for each of these: DDP and FSDP; tensor parallel; pipeline parallel; unused
+# parameters. Give half a point if one of the two (what a rank keeps, what is sent) is missing.
 #
-# - **DDP**: a whole model, whole gradients and a whole optimizer at each rank, a shard of the batch.
-#   Gradients are all-reduced in buckets, during backward, in the reverse order of the parameters.
-#   **FSDP**: a shard of parameters, gradients and optimizer at each rank. All-gather of a layer's
-#   weights before its forward, and again before its backward; reduce-scatter of its gradients
-#   after it.
-# - **Tensor parallel**: a piece of each weight at each rank, and the same batch. Activations are reduced or
-#   gathered within each layer, forward and backward (an all-reduce after a row split, before the
-#   softmax or the next layer after a column split), so it wants a fast network.
-# - **Pipeline parallel**: whole layers at each rank, one stage after the other. Activations go forward
-#   and their gradients back, point to point, a micro-batch at a time; stages idle at both
-#   ends, the bubble (p - 1) / (m + p - 1).
-# - **Unused parameters**: after the forward pass it walks the autograd graph from the outputs and marks all
-#   parameters that the graph doesn't reach as ready, so that their buckets are reduced without waiting for
-#   a hook that never fires. Without it, a bucket with such a parameter is never reduced, and the
-#   next forward raises. It works as long as each rank uses all parameters, as when a branch depends
-#   on the data or on chance and happens to be taken at every rank; the answer must say that it depends on
-#   what ran in that step.
+# - **DDP**: each rank has the whole model, whole gradients, a whole optimizer, and a shard of the
+#   batch. Gradients are all-reduced in buckets, during the backward, in the reverse order of the
+#   parameters. **FSDP**: each rank has a shard of parameters, gradients and optimizer. A layer's
+#   weights are all-gathered before its forward, and again before its backward. Its gradients are
+#   reduce-scattered after that.
+# - **Tensor parallel**: each rank has a piece of each weight, and the same batch. Activations are
+#   reduced or gathered within each layer, forward and backward, so it needs a fast network. After a
+#   row split there is an all-reduce. After a column split there is one before the softmax or the
+#   next layer.
+# - **Pipeline parallel**: each rank has whole layers, which are one stage. Activations go forward
+#   and their gradients back, point to point, one micro-batch at a time. At both ends stages are
+#   idle: the bubble is (p - 1) / (m + p - 1).
+# - **Unused parameters**: after the forward pass DDP walks the autograd graph from the outputs. It
+#   marks all parameters that it doesn't reach as ready, so that their buckets don't wait for a hook
+#   that never fires. Without the flag, a bucket with such a parameter is never reduced, and the
+#   next forward raises an error. The model works as long as each rank uses all parameters. For
+#   example, a branch depends on the data or on chance, and every rank happens to take it. The
+#   answer must say that it depends on what ran in that step.
 #
 # === END MARK SCHEME ===
 
@@ -1001,6 +1021,6 @@ verify("minigpt_step", minigpt_step)
 # Use *Kernel → Restart Kernel and Run All Cells* once more, so that you know your notebook works
 # from top to bottom, then save it.
 #
-# You began with a tensor of two numbers, and have arrived at the step that trains large models: the
-# model, the loop, the compiler and the network are code that you have written once, in small. Whatever
-# stands in a traceback from now on, you know which of these floors it comes from.
+# You began with a tensor of two numbers, and now you have written the step that trains large
+# models. You have written the model, the loop, the compiler and the network once, on a small scale.
+# Whatever a traceback says from now on, you know which of these parts it comes from.

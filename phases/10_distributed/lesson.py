@@ -7,11 +7,11 @@
 # %% [markdown]
 # # Distributed
 #
-# So far a training was one process. From here on it is many, on many devices, and they share nothing: no variable, no lock, no byte of memory. All they have is messages. This lesson takes the big names apart, DDP, FSDP, tensor and pipeline parallelism, and finds in each of them the same few messages, in another order.
+# So far a training was one process. From here on it is many processes on many devices. They share nothing: no variable, no lock, no byte of memory. All they have is messages. This lesson takes the big names apart: DDP, FSDP, tensor parallelism and pipeline parallelism. In each of them it finds the same few messages, in a different order.
 #
-# It takes about two and a half hours, in two sittings. The first is about one big batch: messages, collectives, the ring, DDP; it ends at a resting place that says so. The second cuts the model, too, and then asks the real ones, and a thousand ranks. You need [phase 07](07_training.ipynb#cell-id=the-five-lines)'s training step, and from [phase 02](02_autograd.ipynb#cell-id=three-lines-by-hand) that a gradient is a sum over paths. Where a paragraph begins with **Predict**, settle on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
+# It takes about two and a half hours, in two sittings. The first sitting is about one big batch: messages, collectives, the ring and DDP. It ends at *A resting place*. The second sitting cuts the model, too. Then it looks at PyTorch's own DDP and FSDP, and at a thousand ranks. You need [phase 07](07_training.ipynb#cell-id=the-five-lines)'s training step, and from [phase 02](02_autograd.ipynb#cell-id=three-lines-by-hand) the fact that a gradient is a sum over paths. If a paragraph begins with **Predict**, decide on an answer before you look below it. Nothing here is graded, but the lab uses everything.
 #
-# No GPU is needed, and no second machine. Ranks are processes on your CPU, with *gloo*, the library by which PyTorch connects CPUs; or they are simulated, and then this is said. What 1,024 ranks would do is computed, from assumptions that stand beside it, and that is said, too.
+# You need no GPU and no second machine. Some ranks are processes on your CPU. They are connected by *gloo*, the library that PyTorch uses between CPUs. Other ranks are simulated, and then the page says so. The figures for 1,024 ranks are computed from assumptions, and the page says that, too.
 
 # %%
 import os
@@ -39,7 +39,7 @@ from utils.views import course_path, memory_a_rank, message_lines, pipeline_gant
 course_path(PHASES, here=10)
 
 # %% [markdown]
-# The last phase. It stands on [phase 07](07_training.ipynb#cell-id=the-five-lines)'s training step, and it will need nearly everything else once: views and copies, the graph, hooks, the softmax in two passes.
+# This is the last phase. It builds on [phase 07](07_training.ipynb#cell-id=the-five-lines)'s training step, and it uses nearly everything else once: views and copies, the graph, hooks and the online softmax.
 
 # %% [markdown]
 # ## Resumen en español
@@ -52,11 +52,11 @@ course_path(PHASES, here=10)
 # %% [markdown]
 # ## The question
 #
-# The price of a flat, from eight facts about the house and eight about the street. The model has a tower for each. The data lie in two files, for two processes, and each row of a file is a dict of its columns.
+# We predict the price of a flat from eight facts about the house and eight about the street. The model has two *towers*, which are linear layers: one for the house and one for the street. The data are in two files, one for each process. A file has a dict of two columns, and the prices.
 
 # %%
 class Price(nn.Module):
-    """Adds up what each tower makes of its column: {name: (N, 8)} -> (N, 1)."""
+    """The sum of the towers' results, each from its own column: {name: (N, 8)} -> (N, 1)."""
 
     def __init__(self):
         super().__init__()
@@ -79,7 +79,7 @@ files = [
 ]
 
 # %% [markdown]
-# Here is data parallelism in one hook. Each rank has a copy of the model and a file of its own. As soon as the gradient of a parameter is ready, it is averaged over the ranks: `dist.all_reduce` replaces the tensor at each rank by the sum over all of them. So nobody waits for the end of the backward: the first gradients are exchanged before the last are computed. Clever!
+# Here is data parallelism in one hook. Each process (called a *rank*) has a copy of the model and its own file. As soon as the gradient of a parameter is ready, the hook averages it over the ranks: `dist.all_reduce` replaces the tensor at each rank by the sum of all ranks' tensors. So no rank waits for the end of the backward: the first gradients are exchanged before the last ones are computed. Clever!
 
 # %%
 def train(rank, world, file, steps=60):
@@ -104,7 +104,7 @@ def train(rank, world, file, steps=60):
 
 
 # %% [markdown]
-# It is run for real, in two processes of their own. (`in_processes` starts them, lets gloo connect them, brings back what they return, and ends them if they hang.)
+# This really runs in two processes. (`in_processes` starts them, lets gloo connect them, brings back their results, and ends them if they hang.)
 
 # %%
 trained = in_processes(train, 2, Each(files))
@@ -112,9 +112,9 @@ for rank, (losses, _) in enumerate(trained):
     print(f"rank {rank}: the loss goes", *(f"{losses[k]:.3f}" for k in (0, 5, 20, 59)))
 
 # %% [markdown]
-# No error, no warning, and the loss falls to a thirtieth of what it was, at both. **Predict.** Is the model good? Of what would you ask the ranks, to be sure? (Look once more at what each of the two processes does, line by line. They do not do the same.)
+# There is no error and no warning, and at both ranks the loss falls to a thirtieth of its first value. **Predict.** Is the model good? What would you ask the ranks, to be sure? (Go once more through the two processes, line by line. They do not do the same thing.)
 #
-# To compare with: one process that has both files.
+# For comparison, here is one process that has both files.
 
 # %%
 def fit(model, columns, price):
@@ -143,20 +143,20 @@ for name in worth:
         print(f"        rank {rank}:      {some(weights[name])}")
 
 # %% [markdown]
-# One process gets it exactly right. The two have learnt something in between, and not even the same.
+# One process gets the weights exactly right. Each of the two ranks has learnt a mixture of house and street, and the two mixtures are not even equal.
 #
-# The second file names its columns in another order. So rank 1's forward visits the towers in another order, and its backward, too; its hooks fire in another order, and it calls the *same two* all-reduces the other way round. Nobody minds. An all-reduce doesn't know of which parameter it is; the first call at one rank meets the first call at the other. House was added to street: rank 0's house got the same updates as rank 1's street. And the losses fell, since half of each gradient was right.
+# The second file has its columns in another order. So rank 1's forward and backward visit the towers in another order, and its hooks fire in another order. Rank 1 calls the *same two* all-reduces the other way round. Nothing complains. An all-reduce doesn't know which parameter it belongs to: rank 0's first call is matched with rank 1's first call. So house was added to street: rank 0's house got the same updates as rank 1's street. And the losses fell, because half of each gradient was right.
 #
-# A bug like this one survives every test on one process, every look at the loss, and many a review. `for name in set_of_names` does it, too (the order of a set of strings is another in each process), and an `if` that depends on the data.
+# A bug like this one survives every test on one process, every look at the loss, and many reviews. `for name in set_of_names` causes it, too (the order of a set of strings differs from process to process), and so does an `if` that depends on the data.
 #
-# > **What does a rank know of the others, what keeps them together; and how does one come from nothing but messages to one big batch and one big model?**
+# > **What does a rank know about the other ranks? What keeps the ranks together? And how do you make one big batch and one big model out of messages alone?**
 
 # %% [markdown]
 # ## A rank is a program
 #
-# All processes run the *same* program. They differ in one number, the rank; besides, each knows the world, that is how many there are. There is no boss who deals out work: what rank 3 has to do, rank 3 works out by itself. To work this way is called SPMD, single program, multiple data.
+# All processes run the *same* program. They differ in one number, the rank. Each process also knows the world size, which is the number of ranks. There is no boss who gives orders: rank 3 works out by itself what it has to do. This is called SPMD: single program, multiple data.
 #
-# Real processes are slow to start and bad to watch. So in this lesson, and in the lab, a rank is mostly a *generator*: a function that stops at each `yield` and is resumed with an answer (in [phase 07](07_training.ipynb#cell-id=who-draws-the-dice) a lazy sampler was one). What it yields is a request to the network. **Predict.** Four ranks with this program, x is 1 everywhere. What does each return?
+# Real processes are slow to start and hard to watch. So in this lesson and in the lab, a rank is usually a *generator*: a function that stops at each `yield` and is resumed with an answer. (In [phase 07](07_training.ipynb#cell-id=who-draws-the-random-numbers) a lazy sampler was a generator.) A rank yields its requests to the network. **Predict.** Four ranks run this program, and x is 1 at each of them. What does each rank return?
 
 # %%
 def chain(rank, world, x):
@@ -173,28 +173,28 @@ for message in outcome.messages:
     print(f"{message.source} -> {message.to}: {message.bytes} bytes")
 
 # %% [markdown]
-# A running sum. Rank 3 had to wait for everybody, though no line says so: *receiving is waiting*, and nothing else orders the ranks.
+# They return a running sum. Rank 3 had to wait for all others, although no line says so: *receiving is waiting*, and nothing else puts the ranks in order.
 #
-# `run` is the network, and it is a simulation: it resumes whoever can go on, copies each tensor from one to the other, and notes what went where. It has no surprises, it takes a millisecond, and it can tell who waits for whom. But it is not a toy language. Each request has its counterpart in `torch.distributed`, and the same generator runs in real processes:
+# `run` is the network, and it is a simulation: it resumes every rank that can go on, copies each tensor from its sender to its receiver, and records each message. It has no surprises, it takes a millisecond, and it knows which rank waits for which. But it is not a toy. Each request has its counterpart in `torch.distributed`, and the same generator runs in real processes:
 
 # %%
 show_over_gloo(chain, 4, torch.ones(1))
 
 # %% [markdown]
-# There `yield "send", to, x` becomes `dist.send(x, to)`, and `yield "recv", source` becomes `dist.recv` into an empty tensor. (The receiver must know shape and dtype beforehand. Here they are sent ahead.)
+# There `yield "send", to, x` becomes `dist.send(x, to)`, and `yield "recv", source` becomes `dist.recv` into an empty tensor. (The receiver must know the shape and the dtype beforehand, so here they are sent first.)
 #
-# One thing a simulation can't forbid: its ranks live in one process, so a global list would be seen by all. Real ranks have no globals in common. What a rank needs comes in by its arguments or by a message.
+# There is one thing that a simulation can't forbid. Its ranks live in one process, so all of them could read and write the same global list. Real ranks share no globals. Everything that a rank needs comes in through its arguments or through a message.
 
 # %% tags=["hide-input"]
 true_false(
-    "Rank 0 deals out the work; the others wait for its orders.", False,
-    "Nobody gives orders. All run the same program and take their part of it by their own number. Rank 0 is special only where a program says `if rank == 0`.",
+    "Rank 0 gives out the work, and the others wait for its orders.", False,
+    "No rank gives orders. All run the same program, and each finds its part by its own number. Rank 0 is special only where a program says `if rank == 0`.",
 )
 
 # %% [markdown]
 # ## Send, receive, deadlock
 #
-# Two ranks want to exchange a tensor. **Predict.** What becomes of this?
+# Two ranks want to exchange a tensor. **Predict.** What happens here?
 
 # %%
 def swap(rank, world, x):
@@ -212,9 +212,9 @@ print(
 )
 
 # %% [markdown]
-# It depends on what sending means. In a *rendezvous* the sender waits until the receiver has come. Both send, nobody receives: they stand at the door for ever, and each lets the other go first. With a *buffer* somebody keeps the letter, the sender goes on, and all is well.
+# It depends on what sending means. In a *rendezvous* the sender waits until the receiver asks for the message. Here both ranks send and neither receives, so both wait for ever, like two polite people at a door. With a *buffer* the network keeps the message, the sender goes on, and all is well.
 #
-# **Predict.** And gloo, with sixteen bytes? Two seconds are allowed.
+# **Predict.** What does gloo do, with only sixteen bytes? We give it two seconds.
 
 # %%
 try:
@@ -223,9 +223,9 @@ except NoGloo as problem:
     print(problem)
 
 # %% [markdown]
-# A rendezvous, however small the tensor. Other networks keep small messages and wait with large ones, and that is the worst of all: the program runs in every test, and stands still with the real model. So a program may rely on the rendezvous only, and must be right under it. The simulation's default is this one.
+# Gloo makes a rendezvous, even with a small tensor. Other networks buffer small messages and make a rendezvous for large ones. That is the worst of all: the program runs in every test, and hangs with the real model. So always assume a rendezvous, and write programs that are right with it. It is the simulation's default.
 #
-# Four ranks in a circle, each gives its tensor to the next. All send and then receive; or rank 0 receives first; or only the even ones send first; or both are started at the same time. **Predict.** For each of the four ways: does it end, and after how many seconds, if a message takes one?
+# Four ranks form a circle, and each gives its tensor to the next rank. They can do this in four ways. All ranks send first, and then receive. Or only rank 0 receives first. Or only the even ranks send first. Or each rank starts to send and to receive at the same time. **Predict.** For each of the four ways: does it end? After how many seconds, if a message takes one second?
 
 # %%
 def shift(rank, world, x, how):
@@ -254,25 +254,25 @@ for how in ("all send first", "rank 0 waits", "evens first", "exchange"):
 message_lines(ways)
 
 # %% [markdown]
-# Each rank is a line, time goes to the right, a slanted line is a message, amber is waiting. What is red will never happen, and its arrows say who waits for whom: they form a **circle**, and whoever waits in a circle waits for ever. A single rank that receives first breaks the circle, but then one message waits for the other, like dominoes: four seconds.
+# Each rank is a horizontal line, time goes to the right, a slanted line is a message, and amber means waiting. A red arrow shows that a rank waits for another rank for ever. Here the red arrows form a **circle**, and ranks that wait in a circle wait for ever. A single rank that receives first breaks the circle. But then each message waits for the one before it, like dominoes, and the exchange takes four seconds:
 
 # %%
 message_lines(ways, run="rank 0 waits")
 
 # %% [markdown]
-# If the even ones send first it is two.
+# If the even ranks send first, it takes two seconds:
 
 # %%
 message_lines(ways, run="evens first")
 
 # %% [markdown]
-# And *exchange*, which starts both and then waits for both (`isend` and `irecv` in PyTorch), takes one.
+# And *exchange* takes one second. It starts to send and to receive, and then waits until both are done (`isend` and `irecv` in PyTorch):
 
 # %%
 message_lines(ways, run="exchange")
 
 # %% [markdown]
-# A frequent deadlock has no `send` in it. **Predict.** A colleague wants the mean loss in the log, and only rank 0 writes a log.
+# A frequent deadlock has no `send` in it. **Predict.** A colleague wants the mean loss in the log, and only rank 0 writes a log. What happens?
 
 # %%
 def logged(rank, world, loss):
@@ -289,15 +289,15 @@ except Deadlock as stuck:
 print("gloo would wait for", dist.distributed_c10d.default_pg_timeout)
 
 # %% [markdown]
-# A collective is a matter for all. If one rank doesn't call it, the others wait: in a cluster until the time is up, with 1,000 GPUs idle. And it doesn't take an `if`: a loader that has one batch more at one rank does it at the end of the epoch.
+# An all-reduce must be called by all ranks. If one rank doesn't call it, the others wait. In a cluster they wait until the timeout, with 1,000 GPUs idle. And the bug needs no `if`: it is enough that the loader of one rank has one batch more than the loaders of the others. At the end of the epoch that rank waits for ever.
 
 # %% tags=["hide-input"]
 choice(
-    "Three ranks in a circle. Rank 0 receives first, the others send first, in a rendezvous. What happens?",
+    "Three ranks form a circle, and a send is a rendezvous. Rank 0 receives first, the others send first. What happens?",
     {
-        "A deadlock: 3 is odd": "Evenness isn't what matters. It is enough that the circle of waiting is broken at one place.",
-        "It ends, after three messages in a row": "Rank 2 can send to 0, then 1 to 2, and then 0 to 1. Each of them waits for the one before.",
-        "It ends, and all three messages go at once": "Rank 0 sends only after it has received, so they can't.",
+        "A deadlock: 3 is odd": "It doesn't matter whether the number is even. It is enough that the circle of waiting is broken in one place.",
+        "It ends, after three messages in a row": "Rank 2 can send to 0, then 1 to 2, and then 0 to 1. Each message waits for the one before it.",
+        "It ends, and all three messages go at once": "Rank 0 sends only after it has received, so not all messages can go at once.",
     },
     answer="It ends, after three messages in a row",
 )
@@ -305,7 +305,7 @@ choice(
 # %% [markdown]
 # ## Collectives and what they cost
 #
-# Nearly all traffic of a training has one of five forms, in which all take part. **Predict.** Four ranks; rank r holds [r, 10·r]. What does each have after an all-gather, an all-reduce, a broadcast from rank 2? And after a reduce-scatter of a list of four?
+# Nearly all traffic of a training comes from five operations, in which all ranks take part. These operations are called *collectives*. **Predict.** There are four ranks, and rank r has [r, 10·r]. What does each rank have after an all-gather, after an all-reduce, and after a broadcast from rank 2? And what after a reduce-scatter of a list of four tensors?
 
 # %%
 def five(rank, world):
@@ -322,9 +322,9 @@ for rank, found in enumerate(run(five, 4).results):
     print(f"rank {rank}:", *found)
 
 # %% [markdown]
-# *Broadcast*: one has it, all get it. *All-gather*: each has a piece, all get all pieces, in the order of the ranks. *All-reduce*: each has a whole, all get the sum. *Reduce-scatter*: each has a whole, in as many pieces as there are ranks, and gets the sum of *one* piece, its own. *Barrier*: nothing is sent, but nobody goes on until all have come.
+# *Broadcast*: one rank has a tensor, and all ranks get it. *All-gather*: each rank has a piece, and all ranks get all pieces, in the order of the ranks. *All-reduce*: each rank has a whole tensor, and all ranks get the sum. *Reduce-scatter*: each rank has a whole tensor, which is cut into as many pieces as there are ranks. Rank r gets the sum of *one* piece, piece r. *Barrier*: nothing is sent, but no rank goes on until all ranks have reached the barrier.
 #
-# Reduce-scatter is the least known, and the most useful. **Predict.** An all-gather of what came of a reduce-scatter: what is it?
+# Reduce-scatter is the least known, and the most useful. **Predict.** What is an all-gather of the results of a reduce-scatter?
 
 # %%
 def in_two(rank, world, x):
@@ -337,9 +337,9 @@ def in_two(rank, world, x):
 print(run(in_two, 4, Each(torch.randn(4, 12))).results)
 
 # %% [markdown]
-# An all-reduce. Keep it in mind: it is how an all-reduce is done, and FSDP is what comes of it if one takes a walk between the two halves.
+# It is an all-reduce. Keep this in mind: an all-reduce is done in these two halves, and FSDP does other work between them.
 #
-# Now the question's bug in three lines: collectives are matched by their order. **Predict.** a is 1 and b is 2 at rank 0, 10 and 20 at rank 1.
+# Here is the bug from the beginning again, in three lines. Collectives are matched by their order. **Predict.** At rank 0, a is 1 and b is 2. At rank 1, a is 10 and b is 20. What does each rank return?
 
 # %%
 def reduces(rank, world, tensors):
@@ -358,11 +358,11 @@ except Mismatch as problem:
     print("Mismatch:", problem)
 
 # %% [markdown]
-# Only where the shapes differ does the simulation notice. (What PyTorch's own checking notices, we shall see at the end.)
+# The simulation notices the bug only if the shapes differ. (At the end we see what PyTorch's own checks notice.)
 #
-# What does a message cost? Two numbers are enough for a good guess: the *latency* α, which it takes however small it is, and the *bandwidth* β, bytes a second. A message of n bytes takes α + n/β. With 10 µs and 50 GB/s, which is a good network card of today, the two parts are equal at half a megabyte: below that, count the messages; above it, count the bytes.
+# What does a message cost? Two numbers are enough for a good guess. The *latency* α is the time that even the smallest message takes, and the *bandwidth* β is the number of bytes a second. A message of n bytes takes α + n/β. With 10 µs and 50 GB/s, as with a good network card today, the two parts are equal for half a megabyte. For smaller messages, count the messages. For larger ones, count the bytes.
 #
-# **Predict.** Rank 0 has to tell seven others. How long does it take, in messages one after the other, if it tells all of them itself? And what is the fastest way that you can think of?
+# **Predict.** Rank 0 has a tensor for seven other ranks. If it sends the tensor to all of them itself, how many messages go one after the other? And what is the fastest way that you can think of?
 
 # %%
 def play(rank, world, x, rounds):
@@ -382,26 +382,26 @@ told["with help"] = run(play, 8, torch.ones(1000), helped, latency=1.0)
 message_lines(told, run="with help")
 
 # %% [markdown]
-# Whoever knows it helps to spread it. 1, 2, 4, 8: in each round twice as many know, and after ⌈log₂ N⌉ rounds all do. It is a *tree*. The rounds were written out by hand here; in the lab you find the rule, for any number of ranks and any source, and each rank has to work out by itself from whom it hears and whom it tells.
+# Every rank that has the tensor helps to spread it. 1, 2, 4, 8: each round doubles the number of ranks that have it, and after ⌈log₂ N⌉ rounds all ranks have it. This way is called a *tree*. Here the rounds were written out by hand. In the lab you find the rule, for any number of ranks and any source. There each rank has to work out by itself from which rank it receives and to which ranks it sends.
 #
-# For all-reduce there is a like trick, the *butterfly*: in round k each rank exchanges what it has with the rank whose number differs in bit k, and adds. After log₂N rounds all have the sum, and each has sent the whole tensor log₂N times. For a small tensor, and a power of two of ranks, nothing is faster. For a gradient of gigabytes, ten times the gigabytes on 1,024 ranks is bad news. There is a better way.
+# For all-reduce there is a similar trick, the *butterfly*: in round k each rank exchanges its tensor with the rank whose number differs only in bit k, and adds the received tensor to its own. After log₂N rounds all ranks have the sum, and each has sent the whole tensor log₂N times. For a small tensor nothing is faster, if the number of ranks is a power of two. But on 1,024 ranks each rank sends the tensor ten times, which is bad news for a gradient of gigabytes. There is a better way.
 #
-# (A program can be a part of another one: `total = yield from butterfly(rank, world, x)` would run it and have what it returns.)
+# (A program can call another one: `total = yield from butterfly(rank, world, x)` would run the butterfly and take its result.)
 
 # %% tags=["hide-input"]
 number(
-    "A broadcast by a tree to 1,000 ranks. How many rounds does it take?", 10,
+    "A tree broadcasts a tensor over 1,000 ranks. How many rounds does it take?", 10,
     why="2⁹ = 512 are too few, 2¹⁰ = 1,024 are enough.",
-    wrong={999: "That is one after the other, by rank 0 alone.", 9: "After nine rounds 512 know it.", 500: "In each round *all* who know it tell another."},
+    wrong={999: "That would be one message after the other, all sent by rank 0.", 9: "After nine rounds 512 ranks have it.", 500: "In each round *every* rank that has the tensor sends it to another rank."},
 )
 
 # %% tags=["hide-input"]
 choice(
-    "10 µs and 50 GB/s. You have to send 1,000 tensors of 4 KB each to the same rank. How much faster is it to send them as one?",
+    "The latency is 10 µs and the bandwidth 50 GB/s. You have to send 1,000 tensors of 4 KB each to the same rank. How much faster is it to send them as one tensor?",
     {
         "Not at all: the bytes are the same": "The bytes take 80 µs in all. The 1,000 latencies take 10 ms.",
         "About a hundred times": "1,000 · (10 µs + 0.08 µs) is about 10 ms; 10 µs + 80 µs is 90 µs.",
-        "A thousand times": "The bytes are still there: 80 µs of them.",
+        "A thousand times": "The bytes still take 80 µs.",
     },
     answer="About a hundred times",
 )
@@ -409,12 +409,12 @@ choice(
 # %% [markdown]
 # ## The ring
 #
-# What is to be added up, in a training, is gradients. Here are some: those of MiniGPT's LM head, of four ranks, each with 128 words of real text.
+# In a training, ranks add up gradients. Here are four gradients of MiniGPT's LM head. They belong to four ranks, and each rank has 128 words of real text.
 
 # %%
 gpt = load_minigpt()
 x, y = training_lines()
-kept = y[:64] != -100  # 64 lines, without what is no target
+kept = y[:64] != -100  # 64 lines, only the places with a target
 with torch.no_grad():
     hidden, targets = gpt.hidden(x[:64])[kept][:512], y[:64][kept][:512]
 head = gpt.lm_head
@@ -434,25 +434,25 @@ print(
 )
 
 # %% [markdown]
-# The first thought: all send theirs to rank 0, who adds, and tells the sum to all. Rank 0 receives N − 1 gradients, and its wire is what everybody waits for; with 1,024 ranks it is 1,023 gradients long.
+# The first idea is that all ranks send their gradients to rank 0, which adds them and sends the sum to all. Rank 0 receives N − 1 gradients over one wire, and all others wait for this wire. With 1,024 ranks, 1,023 gradients go through it.
 #
-# The cure: cut the tensor into N chunks, and let each rank be in charge of *one*. Put the ranks in a circle, and let each talk to its two neighbours only. In every step each rank passes one chunk on to its right, and adds what comes from its left to its own. **Predict**, before you move the slider. After the first step, whose numbers are in the chunk that rank 2 has just got? After how many steps is the first chunk complete, and at whom?
+# Here is a better way. Cut the tensor into N chunks, and let each rank be in charge of *one* chunk. Put the ranks in a circle, and let each rank talk only to its two neighbours. In every step each rank sends one chunk to its right neighbour, and adds the chunk from its left neighbour to its own. **Predict**, before you move the slider. In the first step rank 2 receives a chunk and adds its own to it: which ranks' numbers are in this chunk now? After how many steps is chunk 0 complete, and at which rank?
 
 # %%
 ring_stepper(gradients, step=0)
 
 # %% [markdown]
-# The strip below each number shows whose are in it. In the first step rank 2 gets what was rank 1's, and adds its own. A chunk starts somewhere, goes once around, and collects. This is how things stand after N − 1 = 3 steps:
+# The strip below each number shows which ranks' numbers are in the sum. In the first step rank 2 gets rank 1's chunk and adds its own. A chunk starts at one rank, goes once around, and collects the numbers of all ranks. After N − 1 = 3 steps it looks like this:
 
 # %%
 ring_stepper(gradients, step=3)
 
 # %% [markdown]
-# Each rank has one complete chunk (green): that was the reduce-scatter. Then the complete chunks go around once more, and this time nothing is added, they replace what is there: the all-gather. After 2·(N − 1) = 6 steps all have all.
+# Each rank has one complete chunk (green): that was the reduce-scatter. Then the complete chunks go around once more, and this time they are not added: they replace the old ones. That is the all-gather. After 2·(N − 1) = 6 steps all ranks have the whole sum.
 #
-# Which chunk does rank r send in step s? Read it off the figure; it is one short expression, the same in both rounds, and it is the heart of the exercise.
+# Which chunk does rank r send in step s? Read it off the figure. It is one short expression, the same in both halves, and it is the heart of the lab's exercise.
 #
-# **Predict.** Now count. A tensor of n bytes, N ranks: how many bytes does a rank send in all? What becomes of that as N grows?
+# **Predict.** Now count. A tensor has n bytes, and there are N ranks. How many bytes does a rank send in all? How does that number change as N grows?
 
 # %%
 for n in (2, 3, 4, 8, 1024):
@@ -460,7 +460,7 @@ for n in (2, 3, 4, 8, 1024):
     print(f"{n:5,} ranks: {steps * piece:.3f} times the tensor")
 
 # %% [markdown]
-# 2·(N − 1) steps with n/N bytes each (the figure counts them, too: live, move it to step 6). That is less than 2n, for *any* number of ranks; all wires are busy all the time, and no all-reduce sends less: of each number, every rank has to give away its own and get the sum. What does grow with N are the steps, each with its latency. Let us see who wins when, with α = 10 µs and β = 50 GB/s.
+# There are 2·(N − 1) steps, and each sends n/N bytes. (The figure counts the bytes, too: in the live notebook, move it to step 6.) Together that is less than 2n bytes, for *any* number of ranks. All wires are busy all the time. And as long as only ranks add, no all-reduce sends less, because for each number every rank has to give away its own and get the sum. But the number of steps grows with N, and each step has its latency. Let us see which way is the fastest for which tensor, with α = 10 µs and β = 50 GB/s.
 
 # %%
 alpha, beta = 10e-6, 50e9
@@ -479,9 +479,9 @@ for size, name in ((4e3, "a norm, 4 KB"), (25e6, "a bucket, 25 MB"), (13.5e9, "a
         print(f"{n:>20,} ranks ", *(milliseconds(*cost) for cost in costs))
 
 # %% [markdown]
-# Small tensors want few rounds, large ones want few bytes. So libraries have several ways and choose by size: NVIDIA's NCCL has rings and trees. And *you* can choose, too: put many small tensors into one large one.
+# Small tensors need few rounds, and large ones need few bytes. So libraries have several ways and choose by size: NVIDIA's NCCL has rings and trees. And *you* can choose, too: put many small tensors into one large one.
 #
-# One more thing about sums. **Predict.** Added in the order of the ranks 0, 1, 2, 3, or 1, 2, 3, 0: are these equal, bit for bit?
+# One more thing about sums. **Predict.** Add the gradients in the order of the ranks 0, 1, 2, 3, and again in the order 1, 2, 3, 0. Are the two sums equal, bit for bit?
 
 # %%
 in_order = gradients[0] + gradients[1] + gradients[2] + gradients[3]
@@ -489,19 +489,19 @@ rotated = gradients[1] + gradients[2] + gradients[3] + gradients[0]
 print(torch.equal(in_order, rotated), f"largest difference {(in_order - rotated).abs().max():.0e}")
 
 # %% [markdown]
-# [Phase 01](01_tensors.ipynb#cell-id=dtypes-how-a-number-becomes-bytes)'s rounding. In the ring, each chunk's sum begins at another rank, so an all-reduce isn't bit-equal to a loop over the ranks. But each chunk is summed up *once* and then copied: all ranks get the same bits. That is what counts. Copies of a model that are off by a bit are off by more in the next step.
+# They are not, because of [phase 01](01_tensors.ipynb#cell-id=dtypes-how-a-number-becomes-bytes)'s rounding. In the ring, each chunk's sum begins at a different rank, so an all-reduce isn't bit-equal to a loop over the ranks. But each chunk is summed up *once* and then copied, so all ranks get the same bits. That is what matters most: with different bits, the copies of the model would drift apart, a little more in each step.
 
 # %% tags=["hide-input"]
 number(
-    "An all-reduce by a ring, 5 ranks, a tensor of 100 MB. How many MB does each rank send?", 160,
-    why="2 · 4 steps with 20 MB each.",
-    wrong={80: "That is one round; the sums have to come back to all.", 200: "100 MB twice would be the limit for endlessly many ranks.", 800: "Eight steps, but with a fifth of the tensor each."},
+    "A ring of 5 ranks does an all-reduce of a tensor of 100 MB. How many MB does each rank send?", 160,
+    why="There are 2 · 4 steps, and each sends 20 MB.",
+    wrong={80: "That is only the first half. The sums have to come back to all ranks.", 200: "200 MB would be the limit for very many ranks.", 800: "There are eight steps, but each sends only a fifth of the tensor."},
 )
 
 # %% [markdown]
 # ## One big batch
 #
-# Data parallelism: every rank has the whole model, and its share of the batch. It is right if each step is the step that *one* process would have made with the big batch. **Predict.** The mean of the four gradients above, and the gradient of all 512 words together: how far apart?
+# In data parallelism every rank has the whole model and a share of the batch. Each step should be the step that *one* process would make with the big batch. **Predict.** Compare the mean of the four gradients above with the gradient of all 512 words together. How far apart are they? And if the ranks' shares are unequal?
 
 # %%
 big = gradient(hidden, targets)
@@ -514,11 +514,11 @@ print(f"unequal shares: off by {(sum(parts) / 4 - big).norm() / length:.2g} of i
 print("each share's own gradient:", *(f"{part.norm() / length:.1f}" for part in parts), "lengths")
 
 # %% [markdown]
-# Off by more than its own length. The mean of twelve words is mostly chance, 6.2 times as long as the mean of all, and it counts for a quarter here instead of a fortieth. [Phase 07](07_training.ipynb#cell-id=a-big-batch-in-pieces) all over: a mean of means is the mean only if all have the same number of words. There it was micro-batches, here it is ranks, and *the sum and the count* are what has to be added up. (DistributedDataParallel doesn't do that for you. It divides by the number of ranks, whatever they had, as we shall measure.) In the lab some shares are empty.
+# With unequal shares, the error is longer than the gradient itself. The gradient of twelve words is mostly chance, and 6.2 times as long as the gradient of all words. It counts for a quarter here instead of a fortieth. This is [phase 07](07_training.ipynb#cell-id=a-big-batch-in-pieces)'s problem again: a mean of means is the mean only if all parts have the same number of words. There the parts were micro-batches, and here they are the ranks' shares. You have to add up *the sum and the count*. (DistributedDataParallel doesn't do that for you. It divides by the number of ranks, however large their shares are. We measure that below.) In the lab some shares are empty.
 #
-# Four conditions, then, and the replicas stay together for ever: the same start, the same gradients, the same optimizer, the same number of steps. So at the beginning rank 0's parameters *and buffers* are broadcast. Nothing is ever compared afterwards. (Buffers that a forward changes, such as running means, would drift apart all the same, for each rank sees other rows. Therefore DDP sends rank 0's anew before such a forward.)
+# The replicas stay equal for ever if four things are the same: the start, the gradients, the optimizer and the number of steps. So at the beginning rank 0's parameters *and buffers* are broadcast. Afterwards nothing is ever compared. (Some buffers are changed by the forward, for example running means. They would still drift apart, because each rank sees different rows. Therefore DDP sends rank 0's buffers again before the next forward.)
 #
-# When may the reducing start? As soon as a gradient is final, and hooks say when that is. **Predict.** In which order do MiniGPT's parameters get ready?
+# When may a gradient's all-reduce start? As soon as the gradient is final, and a hook can tell that. **Predict.** In which order do MiniGPT's gradients get ready?
 
 # %%
 ready, watched = [], load_minigpt()
@@ -528,9 +528,9 @@ F.cross_entropy(watched(x[:8]).flatten(0, 1), y[:8].flatten()).backward()
 print(len(ready), "in all:", *ready[:4], "...", *ready[-3:])
 
 # %% [markdown]
-# From the back to the front, of course. The last layers are ready early, and can be sent while the first are being computed. The network works while the chip works: that is the *overlap*, and most of the art of DDP is about it.
+# From the last layer to the first, of course. The gradients of the last layers are ready early. They can be sent while the gradients of the first layers are still being computed. The network works while the chip works: this is called *overlap*, and most of the art of DDP is about it.
 #
-# But with one message for each parameter there are many small ones. So gradients are copied into *buckets*, and a bucket goes when it is full. **Predict.** 400 gradients of 5 MB each get ready evenly over 400 ms of backward; 8 ranks, a ring, 100 µs of latency and 10 GB/s. When is it all over: with a bucket for each, with 25 MB, with everything in one?
+# But one message for each parameter means many small messages. So gradients are copied into *buckets*, and a bucket is sent when it is full. **Predict.** A backward takes 400 ms, and 400 gradients of 5 MB each get ready in it, evenly spread. 8 ranks form a ring with 100 µs of latency and 10 GB/s. When is everything done: with a bucket for each gradient, with buckets of 25 MB, or with everything in one bucket?
 
 # %%
 def over_after(
@@ -548,9 +548,9 @@ for n in (1, 5, 20, 100, 400):
     print(f"{n:3} in a bucket, {5 * n:5,} MB: over after {1e3 * over_after(n):4.0f} ms")
 
 # %% [markdown]
-# Too small: latency. Too large: nothing to overlap with. PyTorch takes 25 MB, and 1 MB for the first, so that something travels early (we shall ask it); a bucket is closed by the gradient that takes it over its limit, so it may be larger. And the buckets have *one order for all ranks*: the list of parameters backwards, and later the order in which rank 0 saw them get ready. So the question's bug can't happen: a bucket that is full too early waits for its turn.
+# Small buckets cost latency, and large ones leave nothing to overlap with. PyTorch takes 25 MB, but 1 MB for the first bucket, so that something is sent early (we check that below). The gradient that takes a bucket over its limit still goes into this bucket, so a bucket may be larger than its limit. And the buckets have *one order for all ranks*. At first it is the list of parameters backwards, and later the order in which rank 0's gradients got ready. So the bug from the beginning can't happen: a bucket that is full too early waits for its turn.
 #
-# A bucket that is *never* full is the other side of it. Whoever is in a bucket must get ready, or the whole bucket waits. **Predict.** Which of these parameters must not be in a bucket, or need care: a frozen one; one that is used in two places; one that this batch doesn't use?
+# The opposite problem is a bucket that is *never* full. Every parameter in a bucket must get ready, or the whole bucket waits. **Predict.** Which of these parameters must not be in a bucket, and which need care: a frozen parameter, one that is used in two places, one that this batch doesn't use?
 
 # %%
 class Switch(nn.Module):
@@ -581,13 +581,13 @@ for both in (True, False):
     fired.clear()
 
 # %% [markdown]
-# The *tied* one is one parameter: `parameters()` gives it once, its two paths are added by autograd, and its hook fires once, after both. No care needed, unless you list parameters in a way of your own. The *frozen* one never gets ready: it stays out of all buckets. Those two are known beforehand. The *unused* one is not. Whether `second` gets a gradient is decided by each forward, and perhaps not the same at each rank.
+# The *tied* weight is one parameter: `parameters()` gives it once, autograd adds the gradients of its two paths, and its hook fires once, after both paths. It needs no care, unless you list the parameters yourself. The *frozen* parameter never gets ready, so it stays out of all buckets. Tied and frozen parameters are known beforehand. The *unused* parameter is not. Each forward decides whether `second` gets a gradient, and the ranks may decide differently.
 #
-# There is one place where it can be known in time: after the forward, before the backward, the graph is there. Whoever isn't in it will not get ready. [Phase 02](02_autograd.ipynb#cell-id=pytorchs-own-graph) taught you to walk it.
+# There is one moment in which you can find out in time: after the forward and before the backward, the graph exists. A parameter that isn't in the graph will not get ready. [Phase 02](02_autograd.ipynb#cell-id=pytorchs-own-graph) taught you to walk the graph.
 
 # %%
 def reached(output, model):
-    """Names of the parameters that a backward from `output` will come to."""
+    """Names of the parameters that a backward from `output` will reach."""
     names = {id(parameter): name for name, parameter in model.named_parameters()}
     found, todo = set(), [output.grad_fn]
     while todo:
@@ -602,50 +602,50 @@ print(reached(model(torch.ones(1, 4)), model))
 print(reached(model(torch.ones(1, 4), both=False), model))
 
 # %% [markdown]
-# That is the heart of `find_unused_parameters=True`: after each forward DDP walks the graph from what the forward *returned*, and marks as ready whatever it doesn't reach. It costs a walk in each step. It sees only tensors that it can find in the returned value. And without it, an unused parameter is no error in the step in which it is unused, but in the next: that is why leaving the flag out "sometimes works". The last two we shall see happen.
+# That is the heart of `find_unused_parameters=True`. After each forward DDP walks the graph from the forward's *return value*. It marks every parameter that the walk doesn't reach as ready. This costs a walk in each step. The walk starts only from tensors that DDP can find in the returned value. And without the flag, an unused parameter causes an error only in the next step, not in the step in which it is unused. That is why a model without the flag "sometimes works". We will see the last two things happen.
 #
-# Last: accumulation, several micro-batches to a step. Adding commutes with adding, so nothing needs to travel before the last backward of a step: a reduce after each of four would send four times the bytes for the same sum. In DDP that is the context `no_sync()`.
+# The last topic of this half is accumulation, in which a step has several micro-batches. Sums can be added in any order, so nothing needs to be sent before the last backward of a step. With four micro-batches, an all-reduce after each of them would send four times the bytes for the same sum. In DDP the context `no_sync()` switches these all-reduces off.
 
 # %% tags=["hide-input"]
 choice(
-    "DDP on 4 ranks; by mistake each rank draws its own random start, and DDP is told not to broadcast it. What will be seen?",
+    "DDP runs on 4 ranks. By mistake each rank makes its own random start, and DDP's broadcast is switched off. What will you see?",
     {
         "An error at the first reduce": "Gradients of equal shapes are added, whatever weights they belong to.",
-        "The four models train, and stay different for ever": "They make the same updates from different starts. Each loss falls for a while, as each gets gradients that were computed for others, too.",
-        "They become equal after some steps": "Nothing pulls them together: what is averaged are gradients, not weights.",
+        "The four models train, and stay different for ever": "They make the same updates from different starts. Each loss falls for a while, although each rank also gets gradients that were computed for other weights.",
+        "They become equal after some steps": "Nothing pulls them together: gradients are averaged, not weights.",
     },
     answer="The four models train, and stay different for ever",
 )
 
 # %% tags=["hide-input"]
 true_false(
-    "DDP sends each gradient as soon as it is ready, one all-reduce for each parameter.", False,
-    "It waits until a bucket is full. You will find the other story in many blog posts.",
+    "DDP sends each gradient as soon as it is ready, with one all-reduce for each parameter.", False,
+    "DDP waits until a bucket is full, although many blog posts say otherwise.",
 )
 
 # %% [markdown]
-# **A resting place.** This is half of it, and a good place to stop for today. All ranks run one program; what they do together is matched by order alone; an all-reduce costs 2(N − 1)/N of the tensor, however many they are; and DDP is that, in buckets, during the backward. Exercises 1 to 4 of [the lab](../release/10_distributed/10_distributed.ipynb) ask for no more: a tree, a ring, what they cost, and DDP. The second half cuts what DDP leaves whole.
+# **A resting place.** This is half of the lesson, and a good place to stop for today. All ranks run one program. Their collectives are matched only by their order. In an all-reduce over N ranks, each rank sends 2(N − 1)/N times the tensor. DDP all-reduces the gradients, in buckets, during the backward. Exercises 1 to 4 of [the lab](../release/10_distributed/10_distributed.ipynb) need only this half: a tree, a ring, their costs, and DDP. The second half cuts the model, which DDP leaves whole.
 
 # %% [markdown]
 # ## Who holds what
 #
-# DDP has a luxury: N copies of everything. And *everything* is more than the weights. With AdamW in float32 a parameter is 4 bytes of weight, 4 of gradient and 8 of the optimizer's memory. (With bfloat16 it is 2, 2 and 12, as one keeps the weight in float32 besides.) N ranks hold the same 16 bytes N times.
+# DDP is wasteful: it keeps N copies of everything. And *everything* is more than the weights. With AdamW in float32 a parameter needs 4 bytes for the weight, 4 for the gradient and 8 for the optimizer's state. (With bfloat16 it needs 2, 2 and 12, because a float32 copy of the weight is kept as well.) N ranks keep the same 16 bytes N times.
 #
-# So cut them. **Predict.** For 8 ranks, and one of the three to be cut into 8 shares: which one saves most? And what becomes harder by cutting which?
+# So cut them. **Predict.** You have 8 ranks, and may cut one of the three into 8 shares: the weights, the gradients or the optimizer's state. Which cut saves most? And what does each cut make harder?
 
 # %%
 memory_a_rank(gpt, ranks=8)
 
 # %% [markdown]
-# (MB and GB are powers of ten in this lesson, as on data sheets; only the limits of DDP's buckets are counted in 2²⁰ bytes.) Live, move the ranks. From top to bottom:
+# (MB and GB are powers of ten in this lesson, as on data sheets. Only the limits of DDP's buckets are counted in units of 2²⁰ bytes.) In the live notebook you can change the number of ranks. The figure shows, from top to bottom:
 #
-# *ZeRO-1* cuts the optimizer's memory. Each rank updates its eighth of the weights, and then the new weights are gathered. A reduce-scatter of the gradients is enough for that, and reduce-scatter and all-gather are the two halves of the all-reduce: it costs *not a byte more* than DDP. *ZeRO-2* keeps no more of the gradients than the own share, either. *FSDP*, or ZeRO-3, cuts the weights, too. That is another matter: to compute with a layer one needs all of it.
+# *ZeRO-1* cuts the optimizer's state. Each rank updates its eighth of the weights, and then the new weights are gathered. For this update a reduce-scatter of the gradients is enough. Reduce-scatter and all-gather are the two halves of the all-reduce, so ZeRO-1 sends *not a byte more* than DDP. With *ZeRO-2* a rank also keeps only its own share of the gradients. *FSDP*, or ZeRO-3, cuts the weights, too. That is harder, because a rank needs the whole layer to compute with it.
 #
-# So a layer is gathered when it is needed, and let go afterwards. That is the green part: one unit's weights, and in the backward its whole gradient, too, until that is summed up and cut. (The lab's plan asks for the weights alone.)
+# So a layer is gathered when it is needed, and freed afterwards. The green part of the figure shows the gathered weights of one unit, such as a block. In the backward it also contains the unit's whole gradient, until the gradient is summed up and cut. (The lab's plan counts only the weights.)
 
 # %%
 def sharded_linear(rank, world, own_rows, x):
-    """The forward of a linear layer of which each rank holds some rows."""
+    """The forward of a linear layer; each rank holds some of its rows."""
     rows = yield "all_gather", own_rows
     whole = torch.cat(rows)  # there for as long as this layer computes
     return x @ whole.T
@@ -656,7 +656,7 @@ print(torch.equal(outcome.results[3], hidden @ head.weight.detach().T))
 print(f"a rank holds {head.weight.nbytes // 4:,} bytes, and for a moment {head.weight.nbytes:,}")
 
 # %% [markdown]
-# In the backward the same layer is needed again, and is gathered again. Out comes a gradient of the *whole* layer, of each rank's own words. Where does it have to go? **Predict.** What is the backward of an all-gather? (The backward of a linear map A is its transpose B, for which ⟨A x, y⟩ = ⟨x, B y⟩ for all x and y. So a guess can be tested.)
+# In the backward the same layer is needed again, so it is gathered again. Then each rank has a gradient of the *whole* layer, computed from its own words. Where does this gradient have to go? **Predict.** What is the backward of an all-gather? (The backward of a linear map A is its transpose B, for which ⟨A x, y⟩ = ⟨x, B y⟩ for all x and y. So you can test a guess.)
 
 # %%
 def adjoint(rank, world, x, y):
@@ -671,9 +671,9 @@ forward, backward = zip(*run(adjoint, 4, Each(xs), Each(ys)).results)
 print(f"{sum(forward):.12f} {sum(backward):.12f}")
 
 # %% [markdown]
-# A reduce-scatter. Everybody got my piece; so everybody has a gradient for it, and paths add. What was one tensor used N times in [phase 02](02_autograd.ipynb#cell-id=leaves-and-gradients-that-add-up) is one shard used at N ranks.
+# It is a reduce-scatter. All ranks got my piece, so all ranks have a gradient for it, and the gradients of all paths are added. In [phase 02](02_autograd.ipynb#cell-id=leaves-and-gradients-that-add-up) one tensor was used N times. Here one shard is used at N ranks.
 #
-# So FSDP's step is: all-gather each layer forward, all-gather each layer backward, reduce-scatter each gradient, and let the optimizer work on shares. **Predict.** DDP sends 2(N − 1)/N times the model's bytes. How much does FSDP send?
+# So this is FSDP's step. The forward all-gathers each layer. The backward all-gathers each layer again, and reduce-scatters its gradient. Then the optimizer works on shares. **Predict.** DDP sends 2(N − 1)/N times the model's bytes. How much does FSDP send?
 
 # %%
 for n in (2, 8, 64, 1024):
@@ -681,17 +681,17 @@ for n in (2, 8, 64, 1024):
     print(f"{n:5,} ranks: DDP {2 * once_around:.2f}, FSDP {3 * once_around:.2f} times the model")
 
 # %% [markdown]
-# Three times (N − 1)/N: half as much again. That is the price; it can be paid while the layer before computes. (`reshard_after_forward=False` keeps what was gathered in the forward: two thirds of the traffic, and the weights of all layers at the backward's start.)
+# It sends three times (N − 1)/N, which is half as much again as DDP sends. That is the price, but a layer can be gathered while the layer before it computes. (`reshard_after_forward=False` keeps the weights that the forward has gathered. Then FSDP sends only two thirds as much, but at the start of the backward each rank has the weights of all layers.)
 #
-# The layers are gathered in *units*, mostly a block each. **Predict.** What becomes of the last bar if there is only one unit, the whole model?
+# The layers are gathered in *units*, and a unit is usually one block. **Predict.** How does the last bar change if there is only one unit, the whole model?
 
 # %%
 memory_a_rank({"the whole model": sum(p.numel() for p in gpt.parameters())}, ranks=8)
 
 # %% [markdown]
-# Then everything is there at once, and little is won. With units as small as a layer there are more and smaller messages. A block is the usual compromise.
+# Then everything is gathered at once, and little is gained. If each layer is a unit, there are more and smaller messages. A block is the usual compromise.
 #
-# And what doesn't divide evenly? There are two ways to cut. PyTorch's `fully_shard` cuts each parameter by rows, with `torch.chunk`, so that a share is still a matrix (it was done so above). **Predict.** Five rows over four ranks?
+# And what if a tensor doesn't divide evenly? There are two ways to cut it. PyTorch's `fully_shard` cuts each parameter by rows, with `torch.chunk`, so that a share is still a matrix (as above). **Predict.** How does it cut five rows for four ranks?
 
 # %%
 print(
@@ -700,23 +700,23 @@ print(
 )
 
 # %% [markdown]
-# Two, two, one; and the fourth rank has nothing, and must take part all the same. An empty share is no excuse to leave out a collective. The other way is that of FSDP's first version, and of the lab: make it *flat*, fill it up with zeros until the number of ranks divides it, and cut. All shares are equal then, as an all-gather wants them, whatever the shape; but a share has no rows any more. The memory figure counts in this way.
+# It cuts them into two, two and one. The fourth rank has nothing, but it must still take part in every collective. FSDP's first version and the lab use the second way. They make the tensor *flat*, add zeros until the number of ranks divides its length, and cut it. Then all shares are equally long, whatever the tensor's shape, and an all-gather needs that. But a share has no rows any more. The memory figure counts in this second way.
 #
-# That an optimizer can work on shares at all is luck, or rather: AdamW treats each number by itself. What doesn't? Clipping by the global norm, for one. It needs a sum over *all* gradients, and so a small all-reduce: of one number, the squares.
+# We are lucky that an optimizer can work on shares at all: AdamW updates each number without looking at the other numbers. Clipping by the global norm is different. It needs a sum over *all* gradients, and so a small all-reduce of one number, the sum of the squares.
 
 # %% tags=["hide-input"]
 number(
-    "AdamW in float32, ZeRO-1 on 4 ranks. How many bytes does a rank hold for each parameter?", 10,
-    why="4 for the weight, 4 for the gradient, and 8/4 of the optimizer's memory.",
-    wrong={4: "That would be all 16 cut, as in FSDP.", 16: "That is DDP.", 12: "The optimizer has two numbers, 8 bytes, and of these a quarter."},
+    "AdamW runs in float32, with ZeRO-1 on 4 ranks. How many bytes does a rank have for each parameter?", 10,
+    why="It has 4 for the weight, 4 for the gradient, and 8/4 for the optimizer's state.",
+    wrong={4: "That would be a quarter of all 16 bytes, as in FSDP.", 16: "That is DDP.", 12: "The optimizer has two numbers, which take 8 bytes. A rank has a quarter of them."},
 )
 
 # %% [markdown]
 # ## The LM head cut two ways
 #
-# So far each rank had its own words, and sooner or later the whole layer. *Tensor parallelism* cuts the product itself, and the layer never comes together. The running example of this course is made for it: a product with a table of 600 × 64. One can cut the 600, or the 64.
+# So far each rank had its own words, and sooner or later it had the whole layer. *Tensor parallelism* cuts the matrix product itself, so no rank ever has the whole layer. The running example of this course is made for it: a product with a table of 600 × 64. You can cut the 600 or the 64.
 #
-# By the **600**: each of four ranks has all of the input and 150 words of the vocabulary. (In the literature this is the *column* split, for there the table is written 64 × 600, input times output.) By the **64**: each rank has 16 numbers of each input, and the 16 columns of the table that belong to them (there: *rows*). **Predict.** What does a rank have after its product, in each case? What must be sent so that all have all logits? And which of the two is bit-equal to the uncut one?
+# If you cut the **600**, each of four ranks has all of the input and 150 words of the vocabulary. (In the literature this is the *column* split, because the table is written as 64 × 600 there, input times output.) If you cut the **64**, each rank has 16 numbers of each input, and the 16 columns of the table that belong to them. (In the literature this is the *row* split.) **Predict.** In each case, what does a rank have after its product? What must be sent so that all ranks have all logits? And which of the two results is bit-equal to the uncut one?
 
 # %%
 weight, bias = head.weight.detach(), head.bias.detach()
@@ -730,23 +730,23 @@ for name, whole in wholes.items():
     print(f"{name:9}: equal {torch.equal(whole, uncut)}, off by {off:.0e}")
 
 # %% [markdown]
-# Cut by words, each rank has *some of the logits, complete*: they only have to be put side by side. Each of them is the same sum of 64 products as before. Cut by inputs, each rank has *all of the logits, incomplete*: a part of the sum for each. They have to be added, and sums in another order are rounded otherwise. So it is an all-gather of 150 logits for each word of the text, or an all-reduce of 600. (Where does the bias go? Each rank has the bias of its own 150 words in one case. In the other it must come in once, and not four times. And bit-equality of the first is what this machine's kernels give for these shapes, and nobody's promise.)
+# In the cut by words, each rank has *some of the logits, complete*: they only have to be put side by side. Each logit is the same sum of 64 products as before. In the cut by inputs, each rank has *all of the logits, incomplete*: for each logit it has a part of the sum. These parts have to be added, and sums in another order are rounded differently. So for each word of the text, the cut by words needs an all-gather of 150 logits, and the cut by inputs needs an all-reduce of 600. (Where does the bias go? In the cut by words, each rank has the bias of its own 150 words. In the cut by inputs, the bias must be added once, and not four times. And the cut by words is bit-equal only because of this machine's kernels for these shapes. Nothing guarantees it.)
 #
-# And 512 × 600 logits are sent, just to get one loss of them. With a real vocabulary of 128,000 words nobody does that. **Predict.** The loss of a word is log Σ exp(logit) − the target's logit. What does each rank have to tell the others about its 150 logits, so that all know the loss? How many numbers is that?
+# And 512 × 600 logits are sent just to compute one loss from them. With a real vocabulary of 128,000 words nobody does that. **Predict.** The loss of a word is log Σ exp(logit) − the target's logit. What does each rank have to send about its 150 logits, so that all ranks know the loss? How many numbers does it send?
 #
-# A first attempt: each tells the sum of its exp, and these are added up.
+# In a first attempt, each rank sends the sum of its exponentials, and these sums are added up.
 
 # %%
 for logits in (torch.tensor([1.0, 2.0, 3.0, 4.0]), torch.tensor([1.0, 2.0, 3.0, 100.0])):
     told = [half.exp().sum() for half in logits.chunk(2)]
-    print("from what was told:", sum(told).log().item(), " right:", logits.logsumexp(0).item())
+    print("from the sums:     ", sum(told).log().item(), " right:", logits.logsumexp(0).item())
 
 # %% [markdown]
-# It works until a logit is large. So there are three numbers: a rank's largest logit, the sum of its exp relative to that, and the target's logit if it is one of its words (else 0). You know the first two from [phase 05](05_custom_op.ipynb#cell-id=one-pass-or-three), where the online softmax rescaled its sum whenever the maximum grew: two parts of a row with maxima m₁, m₂ and sums l₁, l₂ have the maximum m = max(m₁, m₂) and the sum l₁·exp(m₁ − m) + l₂·exp(m₂ − m).
+# It works until a logit is large. So each rank sends three numbers. The first is its largest logit, and the second is the sum of exp(logit − largest logit). The third is the target's logit if the target is one of its words, and else 0. You know the first two from [phase 05](05_custom_op.ipynb#cell-id=one-pass-or-three). There the online softmax rescaled its sum whenever the maximum grew. If two parts of a row have maxima m₁, m₂ and sums l₁, l₂, together they have the maximum m = max(m₁, m₂) and the sum l₁·exp(m₁ − m) + l₂·exp(m₂ − m).
 #
-# In the lab you write this loss, with its gradient: three numbers a word on the wire in place of 600.
+# In the lab you write this loss and its gradient. For the loss, a rank sends three numbers a word in place of 600.
 #
-# Now the trick that made it popular (the lab does without it). A transformer's MLP is two products with a GELU between them. **Predict.** The first cut by outputs, the second by inputs: how many collectives are there, and where? And the other way round?
+# Now comes the trick that made tensor parallelism popular (the lab doesn't use it). A transformer's MLP has two products with a GELU between them. **Predict.** Cut the first product by outputs and the second by inputs. How many collectives are there, and where? And what if you cut them the other way round?
 
 # %%
 mlp = gpt.blocks[0].mlp
@@ -769,24 +769,24 @@ a, b = torch.tensor(1.0), torch.tensor(-2.0)
 print(f"gelu(a + b) = {F.gelu(a + b):.3f}, gelu(a) + gelu(b) = {F.gelu(a) + F.gelu(b):.3f}")
 
 # %% [markdown]
-# One, at the end. The numbers between are cut between the ranks, each complete where it is, and a GELU asks for one number at a time. The other way round the first product gives parts of sums, and a GELU of parts is not the GELU of the sum: one would have to reduce before it and gather after it. Attention goes the same way, since heads are independent: cut query, key and value by heads, the output by inputs.
+# There is one, at the end. The numbers in between are divided among the ranks, but each number is complete at its rank, and a GELU works on one number at a time. The other way round, the first product gives parts of sums, and the sum of the parts' GELUs is not the GELU of the sum. So you would have to reduce before the GELU and gather after it. Attention can be cut in the same way, because its heads are independent: cut query, key and value by heads, and the output projection by inputs.
 #
-# So there are two all-reduces in a block's forward, and two in its backward (where does x's gradient come from? from all ranks, and paths add). But look at where they are: nothing can be computed before they are done. There is no overlap as in DDP. Tensor parallelism is for ranks with fast wires between them, the eight in one box.
+# So there are two all-reduces in a block's forward, and two in its backward. (All ranks have a part of the gradient for x, and these parts are added.) But in the forward nothing can be computed before these all-reduces are done, so there is no overlap as in DDP. (Two refinements have some. *Sequence parallelism* splits each all-reduce into its two halves. *Async tensor parallelism* sends these halves in pieces, and multiplies other pieces meanwhile.) Tensor parallelism is for ranks with fast wires between them, such as the eight GPUs in one box.
 
 # %% tags=["hide-input"]
 number(
-    "Rank 0's largest logit is 2, and the sum of its exp(logit − 2) is 3. Rank 1's largest is 0, with a sum of 5. What is the sum relative to the common maximum? (e⁻² = 0.135)", 3.68, tolerance=0.02,
+    "Rank 0's largest logit is 2, and the sum of its exp(logit − 2) is 3. Rank 1's largest logit is 0, and its sum is 5. What is the sum relative to the common maximum? (e⁻² = 0.135)", 3.68, tolerance=0.02,
     why="The maximum is 2. Rank 0's sum stays 3, rank 1's shrinks to 5 · 0.135.",
-    wrong={8: "They are relative to two different maxima.", 5.41: "The other way round: the smaller maximum is brought up to the larger."},
+    wrong={8: "The two sums are relative to different maxima.", 5.41: "It is the other way round: the sum with the smaller maximum is rescaled."},
 )
 
 # %% tags=["hide-input"]
 choice(
-    "The head is cut by words, and every rank knows the whole input x. How does each get the gradient in x?",
+    "The head is cut by words, and every rank knows the whole input x. How does each rank get the gradient for x?",
     {
-        "It has it: x was whole": "It has the part that comes from its own 150 words.",
-        "From an all-reduce": "x is used at all ranks, once for each share of the words, and paths add.",
-        "From an all-gather": "The parts are not beside each other. Each is a gradient for all of x, and they are to be added.",
+        "It already has it, because x was whole": "It only has the part that comes from its own 150 words.",
+        "From an all-reduce": "x is used at all ranks, once for each share of the words, so the gradients of all ranks are added.",
+        "From an all-gather": "The parts can't be put side by side. Each part is a gradient for all of x, so the parts have to be added.",
     },
     answer="From an all-reduce",
 )
@@ -794,7 +794,7 @@ choice(
 # %% [markdown]
 # ## The pipeline and its bubble
 #
-# The fourth way cuts between layers. Stage 0 has the first blocks, stage 1 the next, and what goes from one to the other is the stream of activations: small, and from neighbour to neighbour. The price is another one. A *schedule* is for each stage the list of what it does, in order: F2 is the forward of the batch's piece 2, B2 its backward. **Predict.** Three stages, and each piece goes through them and back before the next one comes. What part of the time is a stage idle?
+# The fourth way cuts between layers. Stage 0 has the first blocks, stage 1 has the next blocks, and only activations go from one stage to the next. These messages are small, and each goes only to a neighbour. But there is a different price. A *schedule* lists the work of each stage in order: F2 is the forward of piece 2 of the batch, and B2 is its backward. **Predict.** There are three stages, and each piece goes through them and back before the next piece starts. What part of the time is a stage idle?
 
 # %%
 def of(words):
@@ -805,7 +805,7 @@ one_by_one = [of("F0 B0 F1 B1 F2 B2 F3 B3 F4 B4 F5 B5 F6 B6 F7 B7")] * 3
 pipeline_gantt({"one by one": one_by_one})
 
 # %% [markdown]
-# Two thirds: while one works, the others wait. (A forward counts as one unit of time, a backward as two.) So stage 0 begins with the second *micro-batch* while stage 1 has the first. **Predict.** All forwards, then all backwards: what is idle now, and where?
+# Two thirds of the time: while one stage works, the others wait. (A forward counts as one unit of time, and a backward as two.) So stage 0 should begin with the second piece, or *micro-batch*, while stage 1 works on the first. **Predict.** Each stage does all forwards, then all backwards. Which stages are idle now, and when?
 
 # %%
 all_forward = "F0 F1 F2 F3 F4 F5 F6 F7 B0 B1 B2 B3 B4 B5 B6 B7"
@@ -821,43 +821,43 @@ schedules = {
 pipeline_gantt(schedules, schedule="GPipe")
 
 # %% [markdown]
-# That is *GPipe*. What is grey is the **bubble**. Each stage works for M forwards and M backwards, and the whole lasts as long as M + S − 1 of both, since the last stage begins S − 1 later, and at the end the first one is done S − 1 later. So the idle share is (S − 1)/(M + S − 1), whatever a backward takes (live, move the slider).
+# That is *GPipe*. The grey part is the **bubble**. There are S stages and M micro-batches. Each stage works for M forwards and M backwards. The whole schedule takes as long as M + S − 1 forwards and as many backwards. This is because the last stage begins S − 1 forwards later than the first, and the first stage ends S − 1 backwards later than the last. So the idle share is (S − 1)/(M + S − 1), however long a backward takes. (In the live notebook, move the slider.)
 
 # %% tags=["hide-input"]
 number(
-    "8 stages. How many micro-batches are needed, at least, for a bubble below 10 %?", 64,
-    why="7/(M + 7) is below a tenth where M is above 63.",
-    wrong={63: "7/70 is a tenth exactly.", 70: "That is M + 7.", 71: "7 of 71 would be idle in relation to working."},
+    "There are 8 stages. How many micro-batches are needed at least for a bubble below 10 %?", 64,
+    why="7/(M + 7) is below a tenth if M is above 63.",
+    wrong={63: "7/70 is exactly a tenth, and not below it.", 70: "That is M + 7 for M = 63.", 71: "7/71 compares the idle time with the working time, not with the whole time."},
 )
 
 # %% [markdown]
-# What speaks against a thousand micro-batches? Small ones use a chip badly, and in GPipe there is another reason: at the turn a stage remembers the activations of *all* of them. Now look at *1F1B*: one forward, one backward. A backward is done as soon as one is possible, and then they alternate. **Predict.** Is its bubble smaller?
+# Why not a thousand micro-batches? Small micro-batches use a chip badly. In GPipe there is another reason: before its first backward, a stage keeps the activations of *all* micro-batches. Now look at *1F1B*, which means one forward, one backward. A stage does a backward as soon as one is possible. From then on forwards and backwards alternate. **Predict.** Is its bubble smaller?
 
 # %%
 pipeline_gantt(schedules, schedule="1F1B")
 
 # %% [markdown]
-# It isn't, not by a unit. What it saves is memory: stage s remembers at most S − s micro-batches, however many there are. Since memory no longer grows with M, M may be large, and *that* makes the bubble small.
+# It isn't smaller, not by a single unit. But 1F1B saves memory: stage s keeps the activations of at most S − s micro-batches, however many there are. Memory no longer grows with M, so M may be large, and *that* makes the bubble small.
 #
-# Watch what the three stages do differently at the beginning, and find the rule for S stages: the lab asks for it. A schedule can stand still, too, if a stage wants to see a forward before a backward that this forward has to wait for: the same circle as with four ranks that all send first.
+# Watch what the three stages do differently at the beginning, and find the rule for S stages: the lab asks for it. A schedule can deadlock, too. This happens if a stage waits for a forward, and that forward has to wait for one of the stage's own later backwards. It is the same circle as with four ranks that all send first.
 
 # %% tags=["hide-input"]
 true_false(
-    "1F1B has a smaller bubble than GPipe, since the backwards start earlier.", False,
-    "They start earlier and the forwards end later. The first stage still waits for the first backward to come back, and that takes as long as before.",
+    "1F1B has a smaller bubble than GPipe, because its backwards start earlier.", False,
+    "Its backwards start earlier, but its forwards end later. The first stage still waits for the first backward to come back, and that takes as long as before.",
 )
 
 # %% [markdown]
 # ## The real ones
 #
-# All of this exists, of course, and now you can look at it as somebody who knows what must be inside. Each of the next cells starts real processes. First `DistributedDataParallel(module)`: it calls the module, and its hooks fill the buckets and reduce them. Two ranks, the LM head, and the 512 words of above. **Predict.** Equal shares, then 450 and 62 words: how far is its gradient from that of the big batch?
+# All of this exists in PyTorch, of course, and now you know what must be inside. Each of the next cells starts real processes. First comes `DistributedDataParallel(module)`. It calls the module, and its hooks fill the buckets and reduce them. We use two ranks, the LM head, and the 512 words from above. **Predict.** How far is DDP's gradient from the big batch's gradient, first with equal shares, then with shares of 450 and 62 words?
 
 # %%
 from torch.nn.parallel import DistributedDataParallel as DDP
 
 
 def gradient_of_ddp(rank, world, head, hidden, targets):
-    ddp = DDP(head)  # by a name: its hooks live as long as it does
+    ddp = DDP(head)  # needs a name: its hooks live only as long as it does
     F.cross_entropy(ddp(hidden), targets).backward()
     return head.weight.grad
 
@@ -868,9 +868,9 @@ for name, sizes in (("equal", [256, 256]), ("unequal", [450, 62])):
     print(f"{name:8} shares: off by {(found - big).norm() / length:.2g} of its length")
 
 # %% [markdown]
-# It divides by the number of ranks, so the big batch comes out only for equal shares.
+# It divides by the number of ranks, so it gives the big batch's gradient only for equal shares.
 #
-# Next, its buckets: eight layers of 400 × 400 and a limit of 1 MB (`bucket_cap_mb`). `reduced_buckets` lists how many numbers each bucket has that is sent; it uses DDP's *communication hook*, which is made for compressing gradients. **Predict.** How many buckets go in the first step, how many in the second, and how many in `no_sync()`?
+# Next, look at the buckets of eight layers of 400 × 400, with a limit of 1 MB (`bucket_cap_mb`). `reduced_buckets` lists how many numbers each sent bucket has. It uses DDP's *communication hook*, which is made for compressing gradients. **Predict.** How many buckets are sent in the first step, how many in the second, and how many in `no_sync()`?
 
 # %%
 from utils.instruments.world.observed import collectives, reduced_buckets
@@ -891,9 +891,9 @@ def buckets_of_ddp(rank, world):
 print(*in_processes(buckets_of_ddp, 2)[0], sep="\n")
 
 # %% [markdown]
-# The first step reduces one big bucket, in the order of the list; then it has seen in which order gradients *really* get ready, at rank 0, tells it to all, and builds the buckets anew. In `no_sync` nothing goes. (The last two numbers are the limits that it has by default, in bytes: of the first bucket, and of the others.)
+# The first step reduces one big bucket, in the order of the list. Then DDP knows in which order gradients *really* get ready at rank 0. It sends that order to all ranks and rebuilds the buckets. In `no_sync` nothing is sent. (The last two numbers are the default limits in bytes: one for the first bucket, and one for the other buckets.)
 #
-# **Predict.** Somebody adds 1 to the weights at rank 1 only, and 60 steps follow: by what do the ranks differ? And what does DDP make of the question's two files, with two different starts besides?
+# **Predict.** Somebody adds 1 to the weights at rank 1 only, and 60 steps follow. By how much do the ranks' weights differ at the end? And what does DDP learn from the two files from the beginning of the lesson, even if the two starts differ?
 
 # %%
 def real_ddp(rank, world, files):
@@ -912,9 +912,9 @@ print(f"rank 1's weights less rank 0's, at the end: {(at_1 - at_0).mean():.3f}")
 print(f"house, at both: {some(house_0)} | {some(house_1)}")
 
 # %% [markdown]
-# Whoever changes weights at one rank has changed the model there for good. And on the two files it learns the right prices, in spite of their orders, and of the two starts: rank 0's was broadcast.
+# If you change weights at one rank, the model there stays different for good. And from the two files DDP learns the right prices, in spite of their different orders and starts. (DDP broadcasts rank 0's start.)
 #
-# Now `find_unused_parameters`, which is told to DDP when it is made, on `Switch`: the model of which some batches don't need the layer `second`. Seven trials, at two ranks:
+# Now we try `find_unused_parameters`, an argument of DDP. The model is `Switch`, in which some batches don't need the layer `second`. Here are seven trials with two ranks:
 #
 # | | the forward returns | `second` is used by | the flag | steps |
 # |---|---|---|---|---|
@@ -924,9 +924,9 @@ print(f"house, at both: {some(house_0)} | {some(house_1)}")
 # | D | the tensor | rank 0 | yes | 2 |
 # | E | a dict with it | nobody | yes | 2 |
 # | F | an object of another class with it | nobody | yes | 2 |
-# | G | the same | both | no | 2 |
+# | G | an object of another class with it | both | no | 2 |
 #
-# **Predict.** Which of them end in an error, and in which step? (`Returns` calls a model and wraps what comes of it; `tensor_in` takes it out again. A trial says how long the gradient of `second` is at rank 1, or where there was an error, and which.)
+# **Predict.** Which trials end in an error, and in which step? (`Returns` calls a model and wraps its result; `tensor_in` takes it out again. A trial reports the length of the gradient of `second` at rank 1, or the error and its step.)
 
 # %%
 from utils.instruments.world.observed import Returns
@@ -946,7 +946,7 @@ def trial(rank, world, kind, users, find, steps):
 
 
 # %% [markdown]
-# And the table once more, for Python:
+# And here is the table again, for Python:
 
 # %%
 trials = {
@@ -958,13 +958,13 @@ for name, how in trials.items():
     print(name, in_processes(trial, 2, *how)[1])
 
 # %% [markdown]
-# Here is the answer to "sometimes works". *Without* the flag (A, B) a parameter that gets no gradient leaves its bucket unfinished; the step itself notices nothing, and the next forward complains. So it works in a test of one step; it works for a model whose branch is taken in every batch, until the first one in which it isn't; and then the error stands at an innocent batch.
+# This explains why it "sometimes works". *Without* the flag (A, B), a parameter that gets no gradient leaves its bucket unfinished. The step itself notices nothing, but the next forward raises an error. So a test of one step passes. A model with a branch works as long as every batch takes the branch. If one batch doesn't take it, the error appears at the next batch, which is innocent.
 #
-# *With* the flag it works where the walk begins at the right place. It finds tensors in lists, tuples, dicts and dataclasses (E). In an object of any other class (F) it finds none, takes *all* parameters for unused and calls them ready; and when their gradients come after all, they are ready twice. The same model without the flag is fine (G). (And in D rank 1, which didn't use `second`, got a gradient for it: rank 0's, divided by two. To take part with zeros is to be averaged with zeros.)
+# *With* the flag it works if the walk begins at the right place. DDP finds tensors in lists, tuples, dicts and dataclasses (E). In an object of any other class (F) it finds no tensor, so it treats *all* parameters as unused and marks them as ready. When their gradients come after all, the parameters are ready twice, which is an error. The same model without the flag is fine (G). (In D, rank 1 didn't use `second`, but got a gradient for it. It is rank 0's gradient divided by two, because rank 1's zeros enter the average.)
 #
-# What it doesn't do is mend anything: it only tells the buckets not to wait. Nor does it help whoever runs out of memory, as is often tried: the buckets have a place for every parameter with and without it, and what it adds is a walk.
+# The flag fixes nothing else: it only tells the buckets not to wait. People often try it when they run out of memory, but it doesn't help. With and without the flag, the buckets have a place for every parameter, and the flag only adds a walk.
 #
-# FSDP next. `fully_shard(module)` is applied to each block, and to the model around them: each becomes a unit. Parameters become *DTensors*, tensors that know how they lie on a *mesh* of ranks (here a row of four); `to_local()` is a rank's own share, `full_tensor()` gathers it. `CommDebugMode` counts the collectives. **Predict.** MiniGPT has 179,544 parameters. How many does each of four ranks hold? How many all-gathers and reduce-scatters are there in a forward and backward, with three units (two blocks and the rest)?
+# FSDP comes next. We apply `fully_shard(module)` to each block and to the model around them, so each of these becomes a unit. Parameters become *DTensors*, which are tensors that know how they are divided over a *mesh* of ranks (here a row of four). `to_local()` gives a rank's own share, and `full_tensor()` gathers the whole tensor. `CommDebugMode` counts the collectives. **Predict.** MiniGPT has 179,544 parameters. How many of them does each of four ranks have? How many all-gathers and reduce-scatters are there in a forward and backward, with three units (two blocks and the rest)?
 
 # %%
 import warnings
@@ -989,7 +989,7 @@ def real_fsdp(rank, world, tokens, words, reshard):
 
 
 # %% [markdown]
-# It is compared with one process that has all 16 lines. (What fills up a line is predicted, too, so that the ranks' shares are equal.)
+# We compare it with one process that has all 16 lines. (The model predicts padding, too, so that the ranks' shares are equal.)
 
 # %%
 tokens, words = x[:16, :-1], x[:16, 1:]
@@ -1004,13 +1004,13 @@ for reshard in (None, False):  # None is the default
     )
 
 # %% [markdown]
-# A quarter of the weights, a quarter of the optimizer's memory, and the gradient of the big batch to rounding. Each unit's gradient was reduce-scattered once; the blocks were gathered twice, in the forward and again in the backward, but the outermost unit only once: it is the last to be used and the first to be needed again, and so it isn't let go. With `reshard_after_forward=False` (the second line) that holds for all.
+# A rank has a quarter of the weights and a quarter of the optimizer's state. The gradient is the big batch's gradient, up to rounding. Each unit's gradient was reduce-scattered once. The blocks were gathered twice, in the forward and again in the backward. The outermost unit was gathered only once: the forward uses it last and the backward needs it first, so it isn't freed in between. With `reshard_after_forward=False` (the second line) no unit is freed in between.
 #
-# A DTensor can be cut as you like: `Shard(0)` by rows, `Shard(1)` by columns, `Replicate()` not at all. `distribute_tensor` cuts a tensor, `redistribute` cuts it in another way. **Predict.** The LM head by words and by inputs once more: what does multiplying send, and what does it take to make the result whole?
+# A DTensor can be cut as you like: `Shard(0)` cuts by rows, `Shard(1)` cuts by columns, and `Replicate()` doesn't cut. `distribute_tensor` cuts a tensor, and `redistribute` cuts it in another way. **Predict.** Here is the LM head again, cut by words and by inputs. What does the multiplication send? And which collective makes the result whole?
 
 # %%
 def real_cuts(rank, world, hidden, weight, cut, x_cut):
-    """The LM head as DTensors: where the result lies, and what was sent for it."""
+    """The LM head as DTensors: how the result is divided, and what was sent for it."""
     mesh = init_device_mesh("cpu", (world,))
     w, x = distribute_tensor(weight, mesh, [cut]), distribute_tensor(hidden, mesh, [x_cut])
     with CommDebugMode() as multiplied:
@@ -1024,9 +1024,9 @@ for name, *cuts in (("by words", Shard(0), Replicate()), ("by inputs", Shard(1),
     print(f"{name:9}", *in_processes(real_cuts, 4, hidden, weight, *cuts)[0])
 
 # %% [markdown]
-# The placements say what you worked out above: `Shard(1)` is complete in pieces, `Partial(sum)` is all of it, incomplete; multiplying sends nothing; and to make it whole is an all-gather in one case and an all-reduce in the other. A DTensor is [phase 04](04_dispatcher.ipynb#cell-id=tensors-that-answer)'s idea once more: a subclass that answers `__torch_dispatch__`, knows for each operator what comes out of which placements, and calls a collective where it must.
+# The placements say what you worked out above: `Shard(1)` means some of the logits, complete, and `Partial(sum)` means all of the logits, incomplete. The multiplication sends nothing. To make the result whole, the cut by words needs an all-gather, and the cut by inputs an all-reduce. A DTensor is [phase 04](04_dispatcher.ipynb#cell-id=tensors-that-answer)'s idea again: a subclass that answers `__torch_dispatch__`. It knows how the result of each operator is placed, and calls a collective when it must.
 #
-# At last, how it is really started. A training is a script, and `torchrun` runs it in as many processes as asked for, and tells each by the environment who it is. This one has the question's bug, under the strictest checking that PyTorch has, `TORCH_DISTRIBUTED_DEBUG=DETAIL`. **Predict.** What will that say about two all-reduces in another order? And about two of unequal shapes?
+# Finally, here is how you really start a training. A training is a script, and `torchrun` runs it in as many processes as you like. Each process gets its rank through the environment. The script below has the bug from the beginning. It runs under PyTorch's strictest checks, `TORCH_DISTRIBUTED_DEBUG=DETAIL`. **Predict.** What will these checks say about two all-reduces in different orders? And about two all-reduces of unequal shapes?
 
 # %%
 script = """
@@ -1048,16 +1048,16 @@ os.write(1, f"rank {os.environ['RANK']} of {os.environ['WORLD_SIZE']}: {told}\\n
 print(*sorted(torchrun(script, 2).splitlines()), sep="\n")
 
 # %% [markdown]
-# (The command was `torchrun --nnodes=1 --nproc-per-node=2 --master-addr=127.0.0.1 --master-port=… script.py`. On many machines it is the same script, with `--nnodes` and the address of the first.)
+# (The command was `torchrun --nnodes=1 --nproc-per-node=2 --master-addr=127.0.0.1 --master-port=… script.py`. On many machines you run the same script, with `--nnodes` and the address of the first machine.)
 #
-# Unequal shapes are found, and named. The order is not. It compares kind, shape and dtype of what the ranks call, and those agree. *This can't be checked from outside*: an all-reduce has no name. What helps is one order, fixed for all ranks, as in DDP's buckets; and to compare now and then, say a checksum of the weights at each rank.
+# The checks find unequal shapes and name them. They don't find a wrong order: they compare the kind, shape and dtype of the ranks' calls, and these agree. *A wrong order can't be seen from outside*, because an all-reduce has no name. Two things help. One is a fixed order for all ranks, as in DDP's buckets. The other is to compare the ranks now and then, for example by a checksum of the weights.
 
 # %% [markdown]
 # ## Eight ranks, 64, 1,024
 #
-# You can now compute what nobody can try at home. A model of 7 billion parameters in bfloat16 with AdamW, a batch of 4 million tokens in each step, and these assumptions: a device has 80 GB, and of its peak of 989 TFLOP/s it reaches 40 % (an H100's data sheet, and a good MFU); eight of them are in a box with 450 GB/s each, and between boxes each has 50 GB/s; a message takes 10 µs. Nothing here was measured.
+# You can now compute things that nobody can try at home. Take a model of 7 billion parameters in bfloat16 with AdamW, and a batch of 4 million tokens in each step. We make these assumptions. A device has 80 GB. It reaches 40 % of its peak of 989 TFLOP/s (an H100's data sheet, without sparsity, and a good MFU). Eight devices are in a box. Each has 450 GB/s inside its box, and 50 GB/s to other boxes. A message has a latency of 10 µs. Nothing here was measured.
 #
-# **Predict**, before anything else: on which numbers of ranks does DDP fit at all?
+# **Predict**, before anything else: with how many ranks does DDP fit into memory at all?
 
 # %%
 block = 4 * 4096**2 + 3 * 4096 * 11008 + 2 * 4096
@@ -1069,9 +1069,9 @@ seven = {
 memory_a_rank(seven, ranks=64, precision="bfloat16", limit=80e9)
 
 # %% [markdown]
-# On none. DDP needs the same 108 GB on 8 ranks as on 1,024, and no number of ranks ever helps. From ZeRO-1 on it does.
+# It never fits. DDP needs 108 GB at each rank, with 8 ranks as with 1,024, so more ranks never help. They do help with ZeRO-1, ZeRO-2 and FSDP.
 #
-# Then time. A step needs 6 · parameters · tokens FLOPs ([phase 07](07_training.ipynb#cell-id=time-on-a-napkin)), shared by all ranks. What is sent *can* be hidden behind it, if it takes less: the step takes the longer of the two. **Predict.** From 64 to 1,024 ranks, 16 times as many: how many times faster is a step of FSDP?
+# Now look at the time. A step needs 6 · parameters · tokens FLOPs ([phase 07](07_training.ipynb#cell-id=time-on-a-napkin)), which all ranks share. Sending *can* be hidden behind the computing if it takes less time, so a step takes as long as the longer of the two. **Predict.** From 64 to 1,024 ranks there are 16 times as many ranks. How many times faster is a step of FSDP?
 
 # %%
 weights, tokens, flops_a_second = sum(seven.values()), 4 * 2**20, 0.4 * 989e12
@@ -1090,9 +1090,9 @@ for ranks, bandwidth in ((8, 450e9), (64, 50e9), (1024, 50e9)):
     )
 
 # %% [markdown]
-# Eight ranks compute for most of a minute and have nothing to fear from their wires. 64 are eight times as fast. But at 1,024 it is 3.6 times, and not 16: the ranks have 4,096 tokens each, done in less than half a second, while the bytes are *as many as before*: what a rank sends hardly depends on how many there are. And a ring of 1,023 steps for every block adds a second of nothing but latency. The wires rule; most of the money waits.
+# Eight ranks compute for most of a minute, and their wires are fast enough. 64 ranks are eight times as fast. But 1,024 ranks are only 3.6 times as fast as 64, not 16 times. Each rank has 4,096 tokens, which take less than half a second. But the number of bytes is *the same as before*, because it hardly depends on the number of ranks. And a ring of 1,023 steps for every block adds a second of latency alone. The wires are the bottleneck, and most of the expensive hardware waits.
 #
-# **Predict.** What can one do? (No new idea is needed, only the parts of this lesson, put together.)
+# **Predict.** What can you do? (You need no new idea, only the parts of this lesson, put together.)
 
 # %%
 box, boxes = 8, 128
@@ -1103,17 +1103,17 @@ print(f"computing {computing:.2f} s, inside a box {inside:.2f} s, between boxes 
 print(f"memory: {16 * weights / box / 1e9:.1f} of 80 GB")
 
 # %% [markdown]
-# Don't shard over all. Shard within a box of eight, over the fast wires, and treat the 128 boxes as replicas: each rank all-reduces only *its eighth* of the gradients with the 127 others that hold the same eighth.
+# Don't shard over all ranks. Shard within a box of eight, over the fast wires, and treat the 128 boxes as replicas. Each rank all-reduces only *its eighth* of the gradients, with the 127 other ranks that have the same eighth.
 #
-# Both are now shorter than the computing, and can be hidden behind it. 13.5 GB of memory in place of 0.1, and there was plenty. This is called hybrid sharding (HSDP), and the idea goes on: a *mesh* of ranks with several directions, tensor parallelism along the fastest wires, sharding along the next, pipeline stages between far boxes where little is sent, and data along all that is left. Which goes where is decided by two numbers for each wire, and by counting bytes. That is what this phase was about.
+# Sending inside a box and sending between boxes both take less time than computing now, and can be hidden behind it. A rank needs 13.5 GB of memory in place of 0.1, but there was plenty. This is called hybrid sharding (HSDP). The idea goes further: a *mesh* of ranks can have several directions. Tensor parallelism gets the fastest wires, and sharding the next. Pipeline stages go into distant boxes, because they send little. Data parallelism gets everything else. The latency and bandwidth of each wire, and a count of bytes, decide which goes where. That is what this phase was about.
 
 # %% tags=["hide-input"]
 choice(
-    "The 1,024 ranks get a batch of 16 million tokens in place of 4. What happens to plain FSDP?",
+    "The 1,024 ranks get a batch of 16 million tokens in place of 4 million. What happens to plain FSDP?",
     {
-        "It gets worse: four times as much is sent": "What is sent are weights and gradients. Their size doesn't depend on the tokens.",
-        "The computing takes four times as long, the sending as long as before": "1.7 s of computing hide most of it. That is why large clusters like large batches; whether the *training* likes them is phase 07's question.",
-        "Nothing: both grow alike": "Only the computing depends on the tokens.",
+        "It gets worse: four times as much is sent": "The ranks send weights and gradients. Their size doesn't depend on the number of tokens.",
+        "The computing takes four times as long, the sending as long as before": "1.7 s of computing hide most of the sending. That is why large clusters like large batches. Whether the *training* likes them is phase 07's question.",
+        "Nothing: both grow alike": "Only the computing depends on the number of tokens.",
     },
     answer="The computing takes four times as long, the sending as long as before",
 )
@@ -1121,29 +1121,29 @@ choice(
 # %% [markdown]
 # ## What you can now do
 #
-# [The lab](../release/10_distributed/10_distributed.ipynb) of this phase asks you to do it. After the tree, the ring, the costs and DDP come a step of FSDP, the LM head cut both ways, pipeline schedules and their bubble, a plan for 1,024 ranks, a step of the real MiniGPT with its optimizer cut between the ranks; and four kinds of parallelism in two sentences each.
+# [The lab](../release/10_distributed/10_distributed.ipynb) of this phase asks you to do all of this. First come the tree, the ring, the costs and DDP. Then come a step of FSDP, the LM head cut both ways, pipeline schedules and their bubble, and a plan for 1,024 ranks. After that the real MiniGPT does a step, with its optimizer divided among the ranks. At the end you describe four kinds of parallelism in two sentences each.
 #
-# And you can answer the question. A rank knows its own number, and what it was sent. What keeps the ranks together is that all of them call the same collectives in the same order, and that nobody checks it. Big batch and big model come from five collectives, which are made of send and receive.
+# And you can answer the question. A rank knows its own number, the world size, and the messages that it received. The ranks stay together only because all of them call the same collectives in the same order, and nothing checks that. Five collectives make the big batch and the big model, and the collectives are made of send and receive.
 #
-# This was the last phase. The course began with a promise, that nothing here is magic, and with two sentences: a tensor is a storage and a view of it; a module is a registry and a forward. You can now add what came of them. A view that was laid over bytes in [phase 01](01_tensors.ipynb#cell-id=a-tensor-is-a-storage-and-a-view) is cut over a thousand machines in this one, and a gradient is still a sum over paths, some of which go through a wire. Between a line of Python and a number that comes back, there is no step left that you have not taken by hand at least once.
+# This was the last phase. The course began with a promise: nothing here is magic. It also began with two sentences. A tensor is a storage and a view of it. A module is a registry and a forward. Now you know where these sentences lead. In [phase 01](01_tensors.ipynb#cell-id=a-tensor-is-a-storage-and-a-view) a tensor was a view of some bytes, and in this phase it is spread over a thousand machines. A gradient is still a sum over paths, but some of the paths go through a wire. Between a line of Python and the number that comes back, you have taken every step by hand at least once.
 
 # %% [markdown]
 # ## What this phase leaves out
 #
-# - **GPUs, NCCL and real networks**: streams and overlap as they are, links that fail, slow ranks. None was at hand; what was said of them was computed, and says so.
-# - **Context and expert parallelism**: one sequence over many ranks (ring attention), and experts on different ranks (all-to-all, a sixth collective).
+# - **GPUs, NCCL and real networks**: real streams and overlap, links that fail, slow ranks. We had none of these. The figures about them were computed, and the page says so.
+# - **Context and expert parallelism**: one sequence is spread over many ranks (ring attention), or experts are on different ranks (which needs all-to-all, a sixth collective).
 # - **Better pipelines**: interleaved stages, and schedules that split the backward to fill the bubble.
-# - **Checkpoints of what is cut** (`torch.distributed.checkpoint`), and ranks that come and go (elastic training).
+# - **Checkpoints of sharded models** (`torch.distributed.checkpoint`), and ranks that come and go (elastic training).
 # - **Compressed gradients** and asynchronous or local updates, which change the algorithm and not only its transport.
 #
-# Where to go on, now that there is no phase 11:
+# There is no phase 11, but you can go on:
 #
-# - *Read what you have rebuilt.* [`torch/nn/parallel/distributed.py`](https://github.com/pytorch/pytorch/blob/v2.13.0/torch/nn/parallel/distributed.py) and the reducer under it ([`torch/csrc/distributed/c10d/reducer.cpp`](https://github.com/pytorch/pytorch/blob/v2.13.0/torch/csrc/distributed/c10d/reducer.cpp)), `torch/distributed/fsdp/_fully_shard`, [`torch/csrc/autograd/engine.cpp`](https://github.com/pytorch/pytorch/blob/v2.13.0/torch/csrc/autograd/engine.cpp), `torch/_dynamo`. You know what must be in there; that is the best way to read.
-# - *Train something that matters to you*, on one GPU, to the end, with [phase 07](07_training.ipynb#cell-id=overfit-one-batch-first)'s habits: overfit a batch, write the checkpoint first, look at the data. Then torchtitan or nanochat, to see the same with many.
-# - *Write kernels*: Triton's own tutorials, and GPU MODE's lectures and puzzles, on real hardware, with [phase 09](09_profiling.ipynb#cell-id=a-number-without-a-spread)'s rules for whatever you measure.
-# - *Give something back.* PyTorch's issues carry labels for newcomers, and a report with ten lines that reproduce the bug is worth as much as a mend. You know how to make one.
+# - *Read what you have rebuilt*: [`torch/nn/parallel/distributed.py`](https://github.com/pytorch/pytorch/blob/v2.13.0/torch/nn/parallel/distributed.py) and the reducer under it ([`torch/csrc/distributed/c10d/reducer.cpp`](https://github.com/pytorch/pytorch/blob/v2.13.0/torch/csrc/distributed/c10d/reducer.cpp)), `torch/distributed/fsdp/_fully_shard`, [`torch/csrc/autograd/engine.cpp`](https://github.com/pytorch/pytorch/blob/v2.13.0/torch/csrc/autograd/engine.cpp), `torch/_dynamo`. You know what must be in these files, and that is the best way to read.
+# - *Train something that matters to you*, on one GPU, to the end, with [phase 07](07_training.ipynb#cell-id=overfit-one-batch-first)'s habits: overfit a batch, write the checkpoint first, look at the data. Then read torchtitan or nanochat, to see the same on many GPUs.
+# - *Write kernels* on real hardware. Begin with Triton's own tutorials, and with GPU MODE's lectures and puzzles. Follow [phase 09](09_profiling.ipynb#cell-id=a-number-without-a-spread)'s rules in everything that you measure.
+# - *Give something back.* Some of PyTorch's issues have labels for newcomers. A report with ten lines that reproduce a bug is worth as much as a fix, and you know how to write one.
 #
-# And when the next thing comes along that looks like magic: it has a source file.
+# And when the next thing comes along that looks like magic, remember that it has a source file.
 
 # %% [markdown]
 # ## Sources

@@ -1,4 +1,4 @@
-"""Attacks that carry plain hidden tests, which run in the learner's kernel, into the feedback."""
+"""Attacks that copy plain hidden tests from the learner's kernel into the feedback."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ def source_notebook(number: int) -> NotebookNode:
 
 
 def attempt(f: str = RIGHT_F, g: str = RIGHT_G, first: str = "", last: str = "", more: int = 0):
-    """Return the cells of one submission: its answer, and code that runs before and after."""
+    """Return the cells of one submission: its answer, and code to run before and after it."""
     return {"f": f, "g": g, "first": first, "last": last, "more": more}
 
 
-# The submissions, by what each tries.
+# Attempt -> the cells of its submission.
 ATTEMPTS = {
     "prints what its caller knows": attempt(
         SEEN + "def f(x):\n    print(hidden_test())\n    return x"

@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 LINK = re.compile(r"https?://(?!localhost|[\w@]*(127|0x))\w|#")
 # Commands in formulas that link, load, or cover the page; MathJax reads formulas outside of code.
 FORMULA = re.compile(r"\\(href|url|mmlToken|includegraphics|html\w+|style|cssId|class|bbox)\b")
-# Classes of the page's own style sheet, Bootstrap's, that lay something over the page.
+# Classes of Bootstrap, the page's own style sheet, that put something over the page.
 COVERS = re.compile(r"modal|navbar-(fixed|static)|carousel|affix|popover|tooltip|dropdown|sr-only")
 QUIET = {"pre", "code", "script", "style", "textarea"}
 

@@ -25,7 +25,7 @@ FAMILIES = (
     "feedback",
 )
 
-# The points of the lazy learner, who has ``twice`` right and all else wrong.
+# The points of the lazy learner, who answers only ``twice`` rightly.
 HONEST = {"twice": 2.0, "row_sums": 0.0, "corner": 0.0}
 
 
@@ -37,14 +37,14 @@ class Attack:
         family: the name of its module.
         name: the function's name, with spaces.
         tries: what it tries, in a sentence.
-        change: makes it from the lazy learner's submission.
+        change: makes the attack from the lazy learner's submission.
         honest: points that the same answers earn without the attack.
-        earns: points that it earns: those of ``honest``, fewer where it harms itself, more only in
-            ``gains``.
-        risks: exercises whose points it may lose by chance.
+        earns: points that the attack earns: as many as ``honest``; fewer if the attack harms
+            itself, and more only in ``gains``.
+        risks: exercises whose points the attack may lose by chance.
         tells: a pattern that the notes, the verdicts or the outputs must match afterwards.
-        gains: exercises whose points it gets because they depend on a claim of the learner's own
-            process; their verdicts must list the claim.
+        gains: exercises whose points the attack gets because these points depend on a claim of the
+            learner's own process; the verdicts must list the claim.
         dangerous: whether it would harm this machine, or read secrets, outside of a sandbox.
         cell_seconds: the lab's time limit for a cell: short if only the limit ends the attack, long
             if something else does.
@@ -93,8 +93,8 @@ class Family:
         See :class:`Attack` for the other arguments.
 
         Args:
-            honest: points of its answers without the attack, if they are not those of the lazy
-                learner.
+            honest: points of its answers without the attack, if they differ from the lazy learner's
+                points.
             costs: exercises whose points the attack itself loses.
             gains: points that it gets in exercises that depend on a claim.
         """

@@ -27,7 +27,7 @@ from tests.hood.classroom.recording.small import Here, enter
 from tests.hood.tiny import CONFIG, ROOT, environment, make_course, nbgrader, write
 
 RIGHT = {"twice": 2.0, "row_sums": 3.0, "corner": 2.0}
-# Part of the class has only the first exercise right.
+# Some of the class solve only the first exercise.
 HALF = {"twice": 2.0, "row_sums": 0.0, "corner": 0.0}
 SECONDS_A_CELL = 2
 WORKERS = 2
@@ -62,7 +62,7 @@ class Graded:
 
 
 def make_class(root: Path, honest: int) -> Path:
-    """Make a course of honest learners; each prints a word of their own."""
+    """Make a course of honest learners; each prints a different word."""
     root.mkdir()
     shutil.copy(ROOT / "nbgrader_config.py", root)
     source = source_notebook()
@@ -72,7 +72,7 @@ def make_class(root: Path, honest: int) -> Path:
         work = _work(root, f"honest-{number:02}")
         work.answer_all()
         if number % 3 == 0:
-            # stubs, because the report on a wrong answer has a size that differs by seed
+            # only stubs, because the size of the report on a wrong answer depends on the seed
             for exercise in ("row_sums", "corner"):
                 work.answer(exercise, 'raise NotImplementedError("write your answer here")')
         write(nbformat.writes(work.nb).encode(), work.folder / f"{LAB}.ipynb")
@@ -103,7 +103,7 @@ def _work(root: Path, student: str) -> Work:
 
 
 def one_of_each_family(count: int, seed: str) -> list[Attack]:
-    """Return so many attacks, drawn from all families in turn."""
+    """Return `count` attacks, taken from all families in turn."""
     draw = random.Random(seed)
     by_family = {name: [a for a in every_attack() if a.family == name] for name in FAMILIES}
     for found in by_family.values():
@@ -185,7 +185,7 @@ def compare(alone: Graded, mixed: Graded, hostile: dict[str, Attack]) -> None:
         most = {name: max(attack.honest[name], attack.earns[name]) for name in RIGHT}
         too_much = {name: mark for name, mark in earned.items() if (mark or 0) > most[name]}
         assert not too_much, f"{attack}: {earned}"
-        unread = {mark is None for mark in earned.values()}  # what can't be read has no mark at all
+        unread = {mark is None for mark in earned.values()}  # an unreadable notebook has no mark
         assert len(unread) == 1, f"{attack} has no verdict on something: {earned}"
         others = set(re.findall(r"word-of-([\w-]+)\.", mixed.told(student))) - {student}
         assert not others, f"{attack} shows the work of {others}"
@@ -200,7 +200,7 @@ def copy_of(root: Path, to: Path) -> Path:
 
 
 def own_limits(hostile: Sequence[Attack]) -> float:
-    """Return the seconds by the clock that the hostile learners' own limits add up to."""
+    """Return the sum of the hostile learners' own time limits, in seconds of wall time."""
     return sum(attack.seconds for attack in hostile) / WORKERS
 
 

@@ -17,7 +17,7 @@ _connection = socket.socket(fileno=os.dup(rpc_server.connection))
 
 @attack(tells="row_sums")
 def answers_beforehand(work: Work) -> None:
-    """Writes answers into the socket before anything is asked, hoping that they are taken."""
+    """Writes answers into the socket before the first request, so that they might be accepted."""
     work.before(
         "row_sums",
         CONNECTION
@@ -31,7 +31,7 @@ for number in ("", "0", None, 0):
 
 @attack(costs=("twice",), tells="too many replies|not be interrupted", cell_seconds=1)
 def answers_a_thousand_times_beforehand(work: Work) -> None:
-    """Writes so many old answers that the grader has to read for ever."""
+    """Writes so many old answers that the grader never stops reading."""
     work.first(
         CONNECTION
         + """
@@ -45,7 +45,7 @@ threading.Thread(target=flood, daemon=True).start()
 
 @attack(cell_seconds=1)
 def answers_from_another_thread(work: Work) -> None:
-    """Reads the grader's requests in a thread of its own and answers them with zeros."""
+    """Reads the grader's requests in a separate thread and answers them with zeros."""
     work.before(
         "row_sums",
         CONNECTION
@@ -63,7 +63,7 @@ threading.Thread(target=steal, daemon=True).start()
 
 @attack(costs=("row_sums",), honest={"row_sums": 3.0}, tells="answered with a message of")
 def sends_garbage(work: Work) -> None:
-    """Writes bytes of no form, with a header that announces a huge message."""
+    """Writes malformed bytes, with a header that announces a huge message."""
     work.answer_all()
     work.answer("corner", "def corner(x): return x")
     work.before("row_sums", CONNECTION + "_connection.sendall(os.urandom(100) + b'\\xff' * 4000)")
@@ -117,7 +117,7 @@ rpc_server.serve = serve
 
 @attack(costs=("row_sums", "corner"), cell_seconds=1)
 def answers_endlessly(work: Work) -> None:
-    """Answers with large messages of the right form, one after the other, for ever."""
+    """Answers with an endless series of large, well-formed messages."""
     work.before(
         "row_sums",
         CONNECTION
@@ -133,7 +133,7 @@ rpc_server.serve = serve
 
 @attack(costs=("row_sums", "corner"), cell_seconds=1)
 def closes_the_socket(work: Work) -> None:
-    """Closes the inherited socket, and puts another one in its place."""
+    """Closes the inherited socket, and puts another socket in its place."""
     work.before(
         "row_sums",
         CONNECTION
@@ -181,7 +181,7 @@ rpc_server.serve = serve
 
 @attack(costs=("row_sums",))
 def claims_other_kinds(work: Work) -> None:
-    """Answers with handles, exceptions and arguments that a function can't have."""
+    """Answers with impossible handles, exceptions and arguments."""
     work.before(
         "row_sums",
         CONNECTION

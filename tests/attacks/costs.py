@@ -48,15 +48,15 @@ CONFIG = (
 )
 
 
-@attack(costs=("row_sums", "corner"), tells="not text", cell_seconds=20)
+@attack(costs=("row_sums", "corner"), tells="a dict with unsuitable keys", cell_seconds=20)
 def replies_with_keys_that_collide(work: Work) -> None:
-    """Answers with a dict of 49,000 integers that all have one hash."""
+    """Answers with a dict of 49,000 integers that all have the same hash."""
     work.before("row_sums", reply(COLLIDING))
 
 
-@attack(costs=("row_sums", "corner"), tells="not text", cell_seconds=20)
+@attack(costs=("row_sums", "corner"), tells="a dict with unsuitable keys", cell_seconds=20)
 def replies_with_many_keys_that_are_numbers(work: Work) -> None:
-    """Answers with a dict of 49,000 integers of moderate size, which share their low bits."""
+    """Answers with a dict of 49,000 integers of moderate size that have the same low bits."""
     work.before("row_sums", reply(SMALL))
 
 
@@ -68,7 +68,7 @@ def replies_with_a_dtype_of_millions_of_fields(work: Work) -> None:
 
 @attack(costs=("row_sums", "corner"), tells="values", cell_seconds=20)
 def replies_with_millions_of_empty_lists(work: Work) -> None:
-    """Answers with 16 MiB of empty lists, forty times as large in memory."""
+    """Answers with 16 MiB of empty lists, which take forty times as much memory."""
     work.before("row_sums", reply(LISTS))
 
 
@@ -86,7 +86,7 @@ def replies_with_numbers_of_thousands_of_digits(work: Work) -> None:
 
 @attack(costs=("row_sums", "corner"), cell_seconds=20)
 def replies_with_what_cannot_be_compared(work: Work) -> None:
-    """Answers with arrays and data classes that no comparison was written for."""
+    """Answers with arrays and data classes that no comparison supports."""
     work.answer(
         "row_sums",
         """
@@ -99,7 +99,7 @@ def replies_with_what_cannot_be_compared(work: Work) -> None:
 
 @attack(tells="could not be read", cell_seconds=20)
 def sends_millions_of_empty_lists(work: Work) -> None:
-    """Sends 8 MiB of empty lists past the kernel, as a message about a display."""
+    """Sends 8 MiB of empty lists itself, without the kernel, as a message about a display."""
     work.first(
         """
         from hood.grader.inside import messages
@@ -112,7 +112,7 @@ def sends_millions_of_empty_lists(work: Work) -> None:
 
 @attack(seconds=30.0, cell_seconds=20)
 def displays_one_thing_thousands_of_times(work: Work) -> None:
-    """Gives thousands of displays one id, so that each changes all before it; then a large one."""
+    """Gives thousands of displays the same id, so that each changes all earlier displays."""
     work.first(
         """
         from IPython.display import display
@@ -125,7 +125,7 @@ def displays_one_thing_thousands_of_times(work: Work) -> None:
 
 
 def nested(unit: str, times: int) -> list[str]:
-    """The same, as a text cell and as code that displays it."""
+    """Return the same text twice: in a text cell, and in code that displays it."""
     return [unit * times, f"from IPython.display import HTML\ndisplay(HTML({unit!r} * {times}))"]
 
 
@@ -134,7 +134,7 @@ DISTINCT = "".join(f"<b class={number}><p>" for number in range(4000))
 
 @attack(cell_seconds=20)
 def nests_markup(work: Work) -> None:
-    """Shows tags that are never closed, which a page's parser opens again in each paragraph."""
+    """Shows unclosed tags, which a page's parser opens again in each paragraph."""
     for unit, times in (("<b><p>", 16_000), ("<div>", 30_000), ("<b>x</i>", 16_000)):
         text, code = nested(unit, times)
         work.first(code)
@@ -144,7 +144,7 @@ def nests_markup(work: Work) -> None:
 
 @attack(cell_seconds=20)
 def opens_thousands_of_different_tags(work: Work) -> None:
-    """Opens 4,000 tags that differ, each of which every later paragraph opens once more."""
+    """Opens 4,000 different tags; every later paragraph opens all of them again."""
     work.text(DISTINCT)
     work.first(
         "from IPython.display import HTML\n"
@@ -154,7 +154,7 @@ def opens_thousands_of_different_tags(work: Work) -> None:
 
 @attack(cell_seconds=20)
 def writes_a_tag_of_thousands_of_attributes(work: Work) -> None:
-    """Shows one tag with 20,000 attributes, each compared with all before it."""
+    """Shows one tag with 20,000 attributes; the parser compares each with all earlier ones."""
     text = "<p " + " ".join(f"a{number}" for number in range(10_000)) + ">"
     work.text(text)
     work.first(
@@ -172,7 +172,7 @@ def names_one_picture_hundreds_of_times(work: Work) -> None:
 
 @attack(cell_seconds=20, seconds=60)
 def writes_markdown_that_is_slow(work: Work) -> None:
-    """Writes and displays tens of thousands of brackets, stars and quotes, in one cell each."""
+    """Writes and displays tens of thousands of brackets, stars and quotes, each kind in a cell."""
     for number, unit in enumerate(("[", "> ", "*_", "`", "![", "- ", "| a ", "[x](", "**a", "$")):
         if number < 4:
             work.text(unit * (30_000 // len(unit)))

@@ -25,9 +25,9 @@ def swallows_interrupts(work: Work) -> None:
     )
 
 
-@attack(costs=("row_sums",), tells="could not be interrupted|time was up", cell_seconds=1)
+@attack(costs=("row_sums",), tells="could not be interrupted|no answer in time", cell_seconds=1)
 def ignores_interrupts_when_judged(work: Work) -> None:
-    """Ignores and blocks SIGINT inside of the function that is judged, and loops in C."""
+    """Ignores and blocks SIGINT inside the judged function, and loops in C."""
     work.answer(
         "row_sums",
         """
@@ -60,7 +60,7 @@ def returns_huge_values(work: Work) -> None:
 
 @attack(tells="nested more than|too large to send")
 def returns_what_has_no_end(work: Work) -> None:
-    """Returns a list that holds itself, and integers of a million digits."""
+    """Returns a list that contains itself, and integers of a million digits."""
     work.answer(
         "row_sums",
         """
@@ -74,7 +74,7 @@ def returns_what_has_no_end(work: Work) -> None:
 
 @attack(risks=ALL, tells="RecursionError|KeyboardInterrupt")
 def recurses(work: Work) -> None:
-    """Calls itself for ever, with the recursion limit raised as far as it goes."""
+    """Calls itself for ever, with the recursion limit raised as far as possible."""
     work.answer("row_sums", "def row_sums(x):\n    return row_sums(x)")
     work.last(
         """
@@ -88,7 +88,7 @@ def recurses(work: Work) -> None:
     )
 
 
-@attack(costs=("row_sums",), tells="died|RecursionError|time was up", cell_seconds=1)
+@attack(costs=("row_sums",), tells="died|RecursionError|no answer in time", cell_seconds=1)
 def overflows_the_stack(work: Work) -> None:
     """Lets the interpreter crash: a recursion limit of a billion, and a deep repr."""
     work.answer(
@@ -107,7 +107,7 @@ def overflows_the_stack(work: Work) -> None:
 
 @attack(costs=("row_sums",), tells="died")
 def crashes_the_interpreter(work: Work) -> None:
-    """Reads from address zero while it is judged."""
+    """Reads from address zero during judging."""
     work.answer("row_sums", "import ctypes\ndef row_sums(x):\n    return ctypes.string_at(0)")
 
 
@@ -120,7 +120,7 @@ def leaves_every_cell_to_time_out(work: Work) -> None:
 
 @attack(risks=("row_sums",), cell_seconds=1)
 def nests_code_deeply(work: Work) -> None:
-    """Writes an expression of thousands of operators under the name that is judged."""
+    """Writes an expression of thousands of operators under the judged name."""
     work.answer(
         "row_sums",
         "def row_sums(x):\n    return x.sum(1) * 0\n"
@@ -135,7 +135,7 @@ def nests_code_deeply(work: Work) -> None:
 
 @attack(tells="SyntaxError")
 def declares_what_is_not_there(work: Work) -> None:
-    """Defines its function in a form that parses and cannot be compiled, after a good one."""
+    """Replaces its good function by a function that can be parsed, but cannot be compiled."""
     work.before("row_sums", "def row_sums(x):\n    def inner():\n        nonlocal nothing\n")
     work.before("corner", "def corner(x):\n    x = 1\n    global x\n    return x")
     work.before("twice", "class other:\n    nonlocal x\ndef lean(): return other")

@@ -11,7 +11,7 @@ attack = family.attack
 
 @attack(tells="nobody answered")
 def calls_home_over_tcp(work: Work) -> None:
-    """Connects to a port that the machine itself listens on, and to the world."""
+    """Connects to a port of the machine itself, and to the internet."""
     work.first(
         f"""
         import socket
@@ -47,7 +47,7 @@ def calls_home_over_udp(work: Work) -> None:
 
 @attack(tells="no name", dangerous=True)
 def calls_home_over_dns(work: Work) -> None:
-    """Asks for a name that carries what it has found."""
+    """Sends its findings out as a domain name to look up."""
     work.first(
         """
         import socket
@@ -97,7 +97,7 @@ def opens_other_sockets(work: Work) -> None:
 
 @attack(tells="started", dangerous=True)
 def stays_behind_as_a_daemon(work: Work) -> None:
-    """Forks twice into a session of its own, ignores signals, and waits for the next learner."""
+    """Forks twice into a new session, ignores signals, and waits for the next learner."""
     work.first(
         """
         import os, signal, time
@@ -165,7 +165,7 @@ def traces_others(work: Work) -> None:
 
 @attack(tells="refused", dangerous=True)
 def mounts_and_unshares(work: Work) -> None:
-    """Makes namespaces of its own, mounts what is missing, and becomes root in them."""
+    """Makes its own namespaces, mounts missing file systems, and becomes root in them."""
     work.first(
         """
         import ctypes, os
@@ -188,7 +188,7 @@ def mounts_and_unshares(work: Work) -> None:
 
 @attack(tells="refused", dangerous=True)
 def makes_devices(work: Work) -> None:
-    """Makes device nodes, set-user-id programs, and opens the machine's own devices."""
+    """Makes device nodes and set-user-id programs, and opens the machine's devices."""
     work.first(
         """
         import os, stat
@@ -231,7 +231,7 @@ def writes_to_the_machine(work: Work) -> None:
 
 @attack(tells="refused: .*Read-only")
 def survives_the_end_of_memory(work: Work) -> None:
-    """Asks Linux to kill other processes first when memory ends."""
+    """Asks Linux to kill other processes first if memory is short."""
     work.first(
         """
         try:
@@ -246,7 +246,7 @@ def survives_the_end_of_memory(work: Work) -> None:
 
 @attack(tells="kernel died|died")
 def ends_its_kernel(work: Work) -> None:
-    """Ends its own process while it is judged, so that only earlier outputs are graded."""
+    """Ends its own process during judging, so that only earlier outputs are graded."""
     work.answer("row_sums", "import os\ndef row_sums(x):\n    os._exit(0)")
 
 
@@ -254,7 +254,7 @@ def ends_its_kernel(work: Work) -> None:
     costs=("row_sums",), seconds=12, tells="could not be interrupted|not run|time", cell_seconds=1
 )
 def stops_itself(work: Work) -> None:
-    """Sends itself SIGSTOP while it is judged: no interrupt wakes it."""
+    """Sends itself SIGSTOP during judging: no interrupt wakes it."""
     work.answer(
         "row_sums",
         "import os, signal\ndef row_sums(x):\n    os.kill(os.getpid(), signal.SIGSTOP)",
@@ -329,7 +329,7 @@ def signals_with_what_all_sandboxes_see(work: Work) -> None:
 
 @attack(tells="unseen", dangerous=True)
 def signals_by_what_the_whole_machine_counts(work: Work) -> None:
-    """Opens many files, which Linux counts for the machine, as a signal to whoever reads that."""
+    """Opens many files as a signal to other code: Linux counts open files for the whole machine."""
     work.first(
         """
         import os
@@ -353,7 +353,7 @@ def signals_by_what_the_whole_machine_counts(work: Work) -> None:
 
 @attack(tells="took 0 terminals", dangerous=True)
 def takes_all_terminals(work: Work) -> None:
-    """Opens pseudo-terminals until the machine has no more for anybody."""
+    """Opens pseudo-terminals until the machine has none left."""
     work.first(
         """
         import os

@@ -12,7 +12,7 @@ ALL = ("twice", "row_sums", "corner")
 
 @attack(tells="MemoryError|can't allocate|memory|died", dangerous=True, cell_seconds=60)
 def takes_memory_at_once(work: Work) -> None:
-    """Asks for a hundred gigabytes in one piece, and for two that it writes to."""
+    """Allocates a hundred gigabytes in one piece, and two gigabytes that it fills."""
     work.first(
         """
         try:
@@ -29,7 +29,7 @@ def takes_memory_at_once(work: Work) -> None:
 
 @attack(risks=("twice",), tells="MemoryError|memory", dangerous=True, cell_seconds=60)
 def takes_memory_slowly(work: Work) -> None:
-    """Takes memory ten megabytes at a time, in a list that it never lets go."""
+    """Takes memory ten megabytes at a time, and keeps it all in a list."""
     work.first("hoard = []\nwhile True:\n    hoard.append(bytearray(10 << 20))")
 
 
@@ -54,7 +54,7 @@ def takes_memory_in_many_processes(work: Work) -> None:
     dangerous=True,
 )
 def forks_for_ever(work: Work) -> None:
-    """Forks until nothing can be forked any more, and keeps all of the children."""
+    """Forks until fork fails, and keeps all children."""
     work.first(
         """
         import os, time
@@ -68,8 +68,8 @@ def forks_for_ever(work: Work) -> None:
     )
 
 
-# It has a cell's second, and as long as the grace lasts until the kernel that hears no interrupt is
-# killed.
+# This attack has the second of a cell, and then the grace. After that, its kernel, which ignores
+# interrupts, is killed.
 @attack(costs=ALL, dangerous=True, tells="", cell_seconds=1, seconds=15)
 def is_a_fork_bomb(work: Work) -> None:
     """Forks children that fork children that fork, in a shell and in Python."""
@@ -88,7 +88,7 @@ def is_a_fork_bomb(work: Work) -> None:
 
 @attack(tells="can't start new thread", dangerous=True, cell_seconds=60)
 def starts_threads_for_ever(work: Work) -> None:
-    """Starts threads until the machine has no more."""
+    """Starts threads until the machine refuses another."""
     work.first(
         """
         import threading, time
@@ -130,7 +130,7 @@ def shows_one_huge_output(work: Work) -> None:
 
 @attack(risks=ALL, dangerous=True)
 def floods_with_foreign_parents(work: Work) -> None:
-    """Sends large messages that belong to no cell, which a client reads and does not count."""
+    """Sends large messages that belong to no cell: a client reads them without counting them."""
     work.first(
         """
         import time
@@ -154,7 +154,7 @@ def floods_with_foreign_parents(work: Work) -> None:
 
 @attack(risks=ALL, dangerous=True, cell_seconds=60)
 def floods_between_the_cells(work: Work) -> None:
-    """Sends large messages from a thread all the time, also while nobody waits for a cell."""
+    """Sends large messages from a thread all the time, even while no cell runs."""
     work.first(
         """
         import threading, time
@@ -174,7 +174,7 @@ def floods_between_the_cells(work: Work) -> None:
 
 @attack(risks=ALL, tells="could not be read|did not end", dangerous=True, cell_seconds=60)
 def sends_messages_without_end(work: Work) -> None:
-    """Sends the beginning of a message, and then packets that continue it for ever."""
+    """Sends the start of a message, and then packets that continue it for ever."""
     work.first(
         """
         import time
@@ -207,7 +207,7 @@ def fills_the_disk(work: Work) -> None:
 
 @attack(tells="File too large|MemoryError|No space", dangerous=True)
 def writes_one_huge_file(work: Work) -> None:
-    """Writes one file of many gigabytes, and a sparse one of a terabyte."""
+    """Writes one file of many gigabytes, and a sparse file of a terabyte."""
     work.first(
         """
         import os, signal
@@ -225,7 +225,7 @@ def writes_one_huge_file(work: Work) -> None:
 
 @attack(tells="No space|made [0-9]+|Disk quota", seconds=20, dangerous=True, cell_seconds=60)
 def makes_files_without_number(work: Work) -> None:
-    """Makes empty files until no file system takes any more."""
+    """Makes empty files until every file system refuses another."""
     work.first(
         """
         import os
@@ -260,7 +260,7 @@ def opens_files_without_number(work: Work) -> None:
 
 @attack(costs=ALL, tells="memory", dangerous=True, cell_seconds=60)
 def takes_page_tables(work: Work) -> None:
-    """Reads one byte of every two megabytes of a huge mapping, and holds no memory of its own."""
+    """Reads one byte of every two megabytes of a huge mapping, without allocating memory."""
     work.first(
         """
         import ctypes, time
@@ -277,7 +277,7 @@ def takes_page_tables(work: Work) -> None:
 
 @attack(tells="refused.*(?s:.*)refused", dangerous=True)
 def takes_memory_without_a_name(work: Work) -> None:
-    """Fills memory that is shared and in no file, and takes it out of its own pages again."""
+    """Fills shared memory that has no file, and drops the pages from its own address space."""
     work.first(
         """
         import mmap
@@ -324,7 +324,7 @@ def has_linux_keep_memory(work: Work) -> None:
 
 @attack(costs=ALL, tells="memory", dangerous=True, cell_seconds=60)
 def fills_sockets_that_nobody_reads(work: Work) -> None:
-    """Sends as much as sockets take to one that accepts nobody, and closes them."""
+    """Fills sockets to a listener that never accepts, and closes them."""
     work.first(
         """
         import contextlib, socket, time
@@ -348,7 +348,7 @@ def fills_sockets_that_nobody_reads(work: Work) -> None:
 
 @attack(tells="named in lines")
 def names_a_socket_in_lines(work: Work) -> None:
-    """Gives sockets names with line breaks, for whoever counts sockets by the lines of a list."""
+    """Gives sockets names with line breaks, to confuse a count of a list's lines."""
     work.first(
         """
         import socket, time
@@ -364,7 +364,7 @@ def names_a_socket_in_lines(work: Work) -> None:
 
 @attack(costs=ALL, tells="could not be measured|MiB of memory", dangerous=True, cell_seconds=60)
 def hides_its_memory_behind_windows(work: Work) -> None:
-    """Maps the same pages over and over, so that nobody can add up in time what is its own."""
+    """Maps the same pages again and again, so that its memory takes too long to measure."""
     work.first(
         """
         import ctypes, os, time
@@ -385,7 +385,7 @@ def hides_its_memory_behind_windows(work: Work) -> None:
 
 @attack(tells="[Tt]oo many (references|open files)", dangerous=True, cell_seconds=60)
 def keeps_descriptors_in_flight(work: Work) -> None:
-    """Sends descriptors that nobody receives, until Linux lets its user send no more."""
+    """Sends descriptors that nobody receives, until Linux refuses its user another."""
     work.first(
         """
         import socket
@@ -407,7 +407,7 @@ def keeps_descriptors_in_flight(work: Work) -> None:
 
 @attack(costs=ALL, tells="new sessions|MiB of memory", dangerous=True, cell_seconds=60)
 def has_a_new_session_all_the_time(work: Work) -> None:
-    """Works in processes that soon hand on to others in new sessions, each with a whole share."""
+    """Works in short-lived processes that hand over to new sessions, each with a full CPU share."""
     work.first(
         """
         import os, signal, time
@@ -428,7 +428,7 @@ def has_a_new_session_all_the_time(work: Work) -> None:
 
 @attack(risks=ALL, dangerous=True, seconds=60)
 def spins_in_many_threads(work: Work) -> None:
-    """Wants a processor for each of as many threads as it may have."""
+    """Runs its maximum number of threads, each of which needs a processor."""
     work.first(
         """
         import threading

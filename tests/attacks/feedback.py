@@ -1,4 +1,4 @@
-"""Attack whoever reads the results: an instructor's browser, or a page of feedback."""
+"""Attack the readers of the results: an instructor's browser, or a page of feedback."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ EVIL = [
 
 @attack()
 def displays_html_that_runs(work: Work) -> None:
-    """Displays HTML with every way to run a script, to load from elsewhere, to cover the page."""
+    """Displays HTML with every way to run a script, load from elsewhere, or cover the page."""
     work.first(f"from IPython.display import HTML\nfor evil in {EVIL!r}:\n    display(HTML(evil))")
 
 
 @attack()
 def writes_html_that_runs(work: Work) -> None:
-    """Writes the same into text cells, where markdown lets HTML through."""
+    """Writes the same HTML into text cells, because markdown allows HTML."""
     for evil in EVIL:
         work.text(evil)
 
@@ -67,7 +67,7 @@ def displays_markdown_that_runs(work: Work) -> None:
         work.text(evil)
 
 
-# Makes `large`, in Base64: a picture of 100 kB, which takes 2 GiB where it is looked at.
+# Code that makes `large`, in Base64: a picture of 100 kB that takes 2 GiB when it is displayed.
 LARGE_PICTURE = """
 import base64, struct, zlib
 rows = zlib.compress((bytes(1) + bytes([255]) * 2875) * 23_000, 9)
@@ -120,7 +120,7 @@ LINKS = [
 
 @attack()
 def links_to_a_page_beside_the_notebook(work: Work) -> None:
-    """Brings pages that run and links to them, in every way that text or HTML can link or load."""
+    """Brings pages with scripts, and links to them in every form that text or HTML allows."""
     for name in ("proof.html", "proof.svg", "proof.pdf", "proof.xhtml"):
         (work.folder / name).write_text("<script>alert('hood')</script>")
     for links in LINKS:
@@ -142,7 +142,7 @@ def displays_links_to_a_page_beside_the_notebook(work: Work) -> None:
 
 @attack()
 def shows_a_picture_from_elsewhere(work: Work) -> None:
-    """Shows a picture of another machine, which learns who opens the page, and when."""
+    """Shows a picture from another machine, which then learns who opens the page, and when."""
     work.text("![seen](https://evil.example/seen.png)\n\n![s][1]\n\n[1]: //evil.example/s.png")
     work.first(
         """
@@ -170,7 +170,7 @@ def displays_other_kinds(work: Work) -> None:
 
 @attack()
 def breaks_out_of_a_picture(work: Work) -> None:
-    """Displays pictures whose data, width, height and names end the tag that they stand in."""
+    """Displays pictures whose data, width, height and names close the tag around them."""
     work.first(
         """
         out = "x' onerror=alert(1) \\" onerror=alert(1) ><script>alert(1)</script>"
@@ -188,7 +188,7 @@ def breaks_out_of_a_picture(work: Work) -> None:
 
 @attack()
 def attaches_more_than_pictures(work: Work) -> None:
-    """Attaches pictures to a text cell whose names and data are markup."""
+    """Attaches pictures whose names and data are markup to a text cell."""
     out = '"><script>alert(1)</script>'
     work.text(f"![a](attachment:a.png) ![b](attachment:{out}) <img src='attachment:a.png'>")
     work.nb.cells[-1].attachments = from_dict(
@@ -214,7 +214,7 @@ def floods_with_colours(work: Work) -> None:
 
 @attack()
 def hides_markup_in_colours(work: Work) -> None:
-    """Splits tags with colour codes, backspaces and carriage returns, so that nobody sees them."""
+    """Hides tags by splitting them with colour codes, backspaces and carriage returns."""
     work.first(
         """
         print("<scr\\x1b[0mipt>alert(1)</scr\\x1b[0mipt>")
@@ -226,7 +226,7 @@ def hides_markup_in_colours(work: Work) -> None:
 
 @attack(tells="alert")
 def raises_markup(work: Work) -> None:
-    """Raises exceptions whose names and texts are markup, in its own cells and when judged."""
+    """Raises exceptions whose names and texts are markup, in its own cells and during judging."""
     code = """
         class Evil(Exception): pass
         Evil.__name__ = Evil.__qualname__ = "<img src=x onerror=alert(1)>"
@@ -318,7 +318,7 @@ def imitates_the_score(work: Work) -> None:
 
 @attack(tells="raised Evil")
 def raises_words_that_are_not_seen(work: Work) -> None:
-    """Raises exceptions whose names and texts turn the words beside them around, or hide."""
+    """Raises exceptions whose names and texts are invisible, or reverse the words beside them."""
     code = """
         class Evil(Exception): pass
         turned = "\\u202e\\u2066\\u200b\\ufeff\\u2028\\x1b[31m\\x9b2J\\U000e0041"
@@ -330,7 +330,7 @@ def raises_words_that_are_not_seen(work: Work) -> None:
 
 @attack()
 def shows_a_report_of_its_own(work: Work) -> None:
-    """Shows what the grader's report looks like while its function is called in a graded cell."""
+    """Shows an imitation of the grader's report while a graded cell calls its function."""
     work.answer(
         "row_sums",
         """
@@ -359,7 +359,7 @@ PAGE = """
 
 @attack()
 def writes_the_page_of_feedback(work: Work) -> None:
-    """Writes and shows what the page itself is made of: ends of its parts, its classes, a mark."""
+    """Writes and shows pieces of the page itself: closing tags, its classes, a mark."""
     work.first(
         f"""
         from IPython.display import HTML, Latex, Markdown

@@ -34,7 +34,7 @@ def is_an_archive(work: Work) -> None:
 
 @attack(costs=TWICE, tells="cells; at most 2,000 are read")
 def has_a_hundred_thousand_cells(work: Work) -> None:
-    """Hands in a hundred thousand cells, each of which has to be run, cleaned and shown."""
+    """Hands in a hundred thousand cells, each to be run, cleaned and shown."""
     tree = json.loads(work.bytes())
     one = {
         "cell_type": "code",
@@ -56,7 +56,7 @@ def has_an_enormous_code_cell(work: Work) -> None:
 
 @attack(costs=TWICE, tells="characters of code and text")
 def has_an_enormous_text_cell(work: Work) -> None:
-    """Hands in megabytes of markup that is slow to clean: thousands of tags in one another."""
+    """Hands in megabytes of markup that is slow to clean: thousands of nested tags."""
     work.nb.cells.insert(3, new_markdown_cell("<b><i>" * 700_000))
 
 
@@ -75,7 +75,7 @@ def is_deep(work: Work) -> None:
 
 @attack(costs=TWICE, tells="formats up to 4 are read|could not be converted|No cell of this lab")
 def is_of_a_format_that_never_was(work: Work) -> None:
-    """Claims the notebook format 1e300, and worksheets of a form that no converter expects."""
+    """Claims the notebook format 1e300, with malformed worksheets."""
     work.raw = b'{"nbformat": 1' + b"0" * 4000 + b', "cells": []}'
 
 

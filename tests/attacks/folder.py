@@ -13,13 +13,13 @@ from tests.attacks.submission import Work
 family = Family("folder")
 attack = family.attack
 
-# Writes a file wherever it runs; in a sandbox the file disappears with the sandbox.
+# Code that writes a file wherever it runs. In a sandbox, the file disappears with the sandbox.
 TRACE = "open('/tmp/hood-loot', 'w').write('ran')\n"
 
 
 @attack()
 def has_modules_of_the_same_name(work: Work) -> None:
-    """Brings torch.py, numpy.py, utils.py and a package hood, to be imported instead."""
+    """Brings torch.py, numpy.py, utils.py and a package hood, to shadow the real ones."""
     for name in ("torch.py", "numpy.py", "utils.py", "IPython.py", "json.py", "ast.py"):
         (work.folder / name).write_text(TRACE)
     package = work.folder / "hood"
@@ -44,7 +44,7 @@ def has_a_course_of_its_own(work: Work) -> None:
 
 @attack()
 def has_modules_for_whoever_opens_the_notebook(work: Work) -> None:
-    """Brings what a kernel in the folder of the graded notebook would import first."""
+    """Brings the modules that a kernel in the graded notebook's folder would import first."""
     for name in ("ipykernel_launcher.py", "ipykernel.py", "traitlets.py"):
         (work.folder / name).write_text(TRACE)
 
@@ -80,7 +80,7 @@ def has_settings_of_jupyter(work: Work) -> None:
 
 @attack()
 def has_settings_of_what_is_started_in_the_folder(work: Work) -> None:
-    """Brings settings in JSON and the like, which nbgrader, Jupyter and editors look for."""
+    """Brings settings files, such as JSON, that nbgrader, Jupyter and editors read."""
     names = ("nbgrader_config.json", "jupyter_server_config.json", "package.json", "tox.ini")
     for name in (*names, ".vscode/tasks.json", ".jupyter/jupyter_config.json", "setup.cfg"):
         path = work.folder / name
@@ -122,7 +122,7 @@ def has_links_to_secrets(work: Work) -> None:
 
 @attack()
 def has_hard_links_to_secrets(work: Work) -> None:
-    """Brings hard links to the gradebook and another's submission, which look like plain files."""
+    """Brings hard links, which look like plain files, to the gradebook and another submission."""
     other = work.host.course / "submitted" / "other" / "98_attacked" / "98_attacked.ipynb"
     os.link(work.host.course / "gradebook.db", work.folder / "db")
     os.link(other, work.folder / "other.txt")
@@ -164,13 +164,13 @@ def has_pipes_and_devices(work: Work) -> None:
     """Brings named pipes, sockets and devices; copying one of them would never end."""
     os.mkfifo(work.folder / "data.csv")
     os.mknod(work.folder / "weights.pt", stat.S_IFSOCK | 0o666)
-    if os.geteuid() == 0:  # nobody else makes devices
+    if os.geteuid() == 0:  # only root makes devices
         os.mknod(work.folder / "zero", stat.S_IFCHR | 0o666, os.makedev(1, 5))
 
 
 @attack()
 def has_folders_without_end(work: Work) -> None:
-    """Brings folders so deep, and names so odd, that a careless copy fails."""
+    """Brings very deep folders and odd names, on which a careless copy fails."""
     deep = work.folder
     for _ in range(40):
         deep = deep / "d"
@@ -182,7 +182,7 @@ def has_folders_without_end(work: Work) -> None:
 
 @attack(dangerous=True)
 def has_a_huge_sparse_file(work: Work) -> None:
-    """Brings a sparse file with a size of a terabyte that takes no space on the disk."""
+    """Brings a sparse file of a terabyte, which takes no space on the disk."""
     with open(work.folder / "weights.pt", "wb") as file:
         file.truncate(1 << 40)
 
@@ -204,8 +204,10 @@ def has_programs(work: Work) -> None:
 
 @attack(tells="nothing else here")
 def hides_answers_in_its_timestamp(work: Work) -> None:
-    """Brings the answers to an earlier grading in nbgrader's own file, behind a date, and in
-    names of empty folders and permissions of files, which no digest of contents sees.
+    """Brings the answers to an earlier grading, in places that no digest of contents includes.
+
+    The places are the text after a date in nbgrader's own file, names of empty folders, and
+    permissions of files.
     """
     (work.folder / "timestamp.txt").write_text("2026-01-02 10:00:00 UTC\n" + "answers" * 100)
     (work.folder / "a = 1").mkdir()

@@ -105,12 +105,12 @@ class Outcome:
 
     @property
     def verdicts(self) -> dict[str, Verdict]:
-        """The verdict of each graded cell."""
+        """Graded cell -> its verdict."""
         return read_verdicts(self.nb)
 
     @property
     def shown(self) -> str:
-        """All outputs of the learner's code, as JSON, without those of the grader."""
+        """All outputs of the learner's code, as JSON, without the grader's outputs."""
         shown = []
         for cell in self.nb.cells:
             for output in cell.get("outputs", []):
@@ -306,7 +306,7 @@ def _children(parent: int) -> list[int]:
 
 
 def _memory(reset: bool = False) -> int:
-    """Return the peak of this process's memory in bytes; optionally restart the measurement."""
+    """Return the peak of this process's memory in bytes; if asked to, start a new measurement."""
     if reset:
         Path("/proc/self/clear_refs").write_text("5")
     [peak] = re.findall(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())

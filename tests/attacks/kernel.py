@@ -18,7 +18,7 @@ FORGED = {
     "text/plain": "row_sums: 3 of 3 points",
 }
 """
-# Code that sends any message as the kernel does: as a sandbox's, and as ipykernel's.
+# Code that sends any message as the kernel does, in a sandbox and with a plain ipykernel.
 SEND = """
 from IPython import get_ipython
 _shell = get_ipython()
@@ -31,7 +31,7 @@ def send(kind, content, **ignored):
     kernel.session.send(kernel.iopub_socket, kind, content, ident=kind.encode(),
         parent=kernel.get_parent("shell"))
 """
-# Code that puts another function in the place of the one that runs a cell.
+# Code that replaces the function that runs a cell.
 RUNS = """
 def runs(function):
     shell = get_ipython()
@@ -49,13 +49,13 @@ def runs(function):
 
 @attack()
 def runs_nothing(work: Work) -> None:
-    """Replaces what runs a cell by a function that reports success and runs nothing."""
+    """Replaces the function that runs a cell by one that runs nothing and reports success."""
     work.before("row_sums", RUNS + "runs(lambda: None)")
 
 
 @attack()
 def answers_with_full_points(work: Work) -> None:
-    """Replaces what runs a cell by one that displays a verdict of full points and a result."""
+    """Replaces the function that runs a cell by one that displays full points and a result."""
     work.before(
         "row_sums",
         FORGED
@@ -72,7 +72,7 @@ runs(forge)
 
 @attack(costs=("twice",), tells="no answer")
 def skips_what_verifies(work: Work) -> None:
-    """Replaces InteractiveShell.run_cell by one that leaves out whatever comes with a check."""
+    """Replaces InteractiveShell.run_cell by one that skips the code of a check."""
     work.first(
         """
         from IPython.core.interactiveshell import InteractiveShell
@@ -116,7 +116,7 @@ def rewrites_the_tree(work: Work) -> None:
 
 @attack()
 def hooks_the_events(work: Work) -> None:
-    """Displays full points after each cell, from a hook that runs when a cell has run."""
+    """Displays full points from a hook that runs after each cell."""
     work.first(
         FORGED
         + """
@@ -142,7 +142,7 @@ def formats_every_float_as_points(work: Work) -> None:
 
 @attack()
 def swallows_exceptions(work: Work) -> None:
-    """Sets a custom exception handler and replaces the traceback printers: no error is shown."""
+    """Sets a custom exception handler and replaces what prints tracebacks: no error is shown."""
     work.first(
         """
         shell = get_ipython()
@@ -156,7 +156,7 @@ def swallows_exceptions(work: Work) -> None:
 
 @attack()
 def replaces_the_display_hook(work: Work) -> None:
-    """Replaces the display hook and publisher by ones that say 3.0 whatever they are given."""
+    """Replaces the display hook and publisher by ones that always say 3.0."""
     work.first(
         FORGED
         + """
@@ -170,7 +170,7 @@ shell.displayhook.__class__.__call__ = lambda self, result=None: publish(FORGED)
 
 @attack()
 def forges_a_verdict(work: Work) -> None:
-    """Sends a verdict of full points, signed with the kernel's own key, while it is judged."""
+    """Sends a verdict of full points during judging, signed with the kernel's own key."""
     work.answer(
         "row_sums",
         FORGED
@@ -208,7 +208,7 @@ def row_sums(x):
 
 @attack(honest={"row_sums": 3.0, "corner": 2.0}, costs=("row_sums", "corner"), tells="no answer")
 def ends_its_own_judgement(work: Work) -> None:
-    """Ends the graded cell at once, before there is a verdict for the grader to read."""
+    """Ends the graded cell at once, before the verdict arrives."""
     work.answer_all()
     work.before(
         "row_sums",
@@ -224,7 +224,7 @@ def ends_its_own_judgement(work: Work) -> None:
 
 @attack()
 def updates_earlier_displays(work: Work) -> None:
-    """Shows a display in the graded cell, and makes it a verdict from a later cell."""
+    """Shows a display in the graded cell, and turns it into a verdict from a later cell."""
     work.answer(
         "row_sums",
         """
@@ -285,7 +285,7 @@ for kind, content in [
 
 @attack(risks=("twice",), tells="could not be read|NotRun|did not end")
 def sends_what_is_not_signed(work: Work) -> None:
-    """Writes raw frames that are no messages, or not signed, to the kernel's sockets."""
+    """Writes malformed or unsigned raw frames to the kernel's sockets."""
     work.first(
         """
         shell = get_ipython()
@@ -306,7 +306,7 @@ def sends_what_is_not_signed(work: Work) -> None:
 
 @attack(risks=("twice",), tells="closed its connection")
 def hangs_up(work: Work) -> None:
-    """Closes every socket that the kernel has, so that nothing it does can be heard."""
+    """Closes every socket of the kernel, so that it sends nothing."""
     work.first("import os\nos.closerange(3, 256)\nwhile True: pass")
 
 

@@ -1,7 +1,7 @@
 """Attempts to forge verdicts in the labs with values, modules, drivers and a torch that lie.
 
-Each attempt is the code of one exercise, with cells that run before it. The answers are wrong. They
-may earn at most the points that they earn in a process without the lies.
+Each attempt is the code of one exercise, with cells that run before it. The answers are wrong. An
+attempt may earn at most the points that it earns in a process without the lies.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ class Attempt:
         lab: the lab that it attacks.
         exercise: the exercise of the lab.
         answer: the solution cell.
-        before: a cell that runs before it.
+        before: a cell that runs before the answer.
         most: the points that the answer earns in a process without lies, and may not exceed.
-        claims: of one that gains points, what its verdict says that they rest on.
+        claims: for a forgery that gains points, the claim that its verdict names.
         gains: the parts whose points it gains.
     """
 
@@ -53,7 +53,7 @@ CLAIMED: dict[str, Attempt] = {}
 def forge(
     name: str, lab: str, exercise: str, answer: str, before: str = "", most: float = 0.0
 ) -> None:
-    """Write an attempt down."""
+    """Register an attempt."""
     ATTEMPTS[name] = Attempt(lab, exercise, dedent(answer), dedent(before), most)
 
 
@@ -509,8 +509,8 @@ forge(
 )
 
 
-# What a driver observes in the learner's process is that process's word. Whoever forges it may gain
-# points, and the verdict lists the claim that they rest on.
+# The learner's process can forge a driver's observations. A forgery may gain points. Then the
+# verdict lists the claim on which the points depend.
 TELL = """
 import functools, utils.drivers.{module} as told
 def tell(name, **facts):
@@ -531,11 +531,11 @@ def claim(
     claims: str,
     gains: tuple[str, ...],
 ) -> None:
-    """Write down a forgery that gains points by a claim.
+    """Register a forgery that gains points by a claim.
 
     Args:
         lies: a cell that runs before the answer and changes the lab's drivers, which it knows as
-            `told`. Without lies the answer itself is one.
+            `told`. If ``lies`` is empty, the answer itself is the forgery.
     """
     before = TELL.format(module=DRIVERS[lab]) + dedent(lies) if lies else ""
     CLAIMED[name] = Attempt(lab, exercise, dedent(answer), before, claims=claims, gains=gains)
@@ -700,7 +700,7 @@ forge(
                 yield self.collate([self.dataset[k] for k in rows])
     """,
     TELL.format(module=DRIVERS[TRAINING]) + "tell('dealt', **{'left alone': True})",
-    most=3,  # for batches in order and for collating; in an exercise by hand the lies cost these
+    most=3,  # the parts about batches in order and collating
 )
 claim(
     "items that share the text's memory, and zeros that are written elsewhere",
@@ -996,7 +996,7 @@ claim(
     def ddp_step(rank, world, model, x, y, bucket_bytes):
         yield "all_reduce", torch.zeros(2), "sum"
     """,
-    claims="that what a rank knows of the others came by the network",
+    claims="that everything that a rank knows about the others came through the network",
     gains=("the same start",),
 )
 forge(
@@ -1050,6 +1050,6 @@ claim(
                 flat = flat[parameter.numel() :]
         return (total / count).item(), norm, {"number": number, "held": torch.zeros(2 * len(mine))}
     """,
-    claims="how much of the optimizer's state a rank holds",
+    claims="how much of the optimizer's state a rank has",
     gains=("what is sent and held",),
 )

@@ -11,7 +11,7 @@ attack = family.attack
 
 @attack(tells="a value of type Result")
 def equals_everything(work: Work) -> None:
-    """Returns an object whose __eq__ is always true, with any shape and dtype that is asked for."""
+    """Returns an object whose __eq__ is always true, with the expected shape and dtype."""
     work.answer(
         "row_sums",
         """
@@ -67,7 +67,7 @@ def overrides_every_function(work: Work) -> None:
 
 @attack()
 def is_made_lazily(work: Work) -> None:
-    """Returns a sequence whose entries are made up each time that somebody looks."""
+    """Returns a sequence that invents its entries anew at each access."""
     work.answer(
         "row_sums",
         """
@@ -84,7 +84,7 @@ def is_made_lazily(work: Work) -> None:
 
 @attack(honest={"row_sums": 1.0}, risks=("row_sums",))
 def changes_the_result_afterwards(work: Work) -> None:
-    """Returns a right-looking tensor that a thread goes on writing into."""
+    """Returns a tensor that looks right, and that a thread changes afterwards."""
     work.answer(
         "row_sums",
         """
@@ -102,7 +102,7 @@ def changes_the_result_afterwards(work: Work) -> None:
 
 @attack(honest={"row_sums": 3.0}, costs=("row_sums",), tells="changed (one of )?its input")
 def damages_the_inputs(work: Work) -> None:
-    """Makes every input zero, so that whoever compares later compares with zero."""
+    """Zeroes every input, so that a later comparison is with zero."""
     work.answer(
         "row_sums",
         """
@@ -129,7 +129,7 @@ def makes_the_expected_value_its_own(work: Work) -> None:
 
 @attack()
 def is_not_a_number(work: Work) -> None:
-    """Returns NaN everywhere, which no comparison finds to be different."""
+    """Returns NaN everywhere, in which no comparison finds a difference."""
     work.answer(
         "row_sums",
         """
@@ -155,7 +155,7 @@ def is_infinite(work: Work) -> None:
 
 @attack(honest={"row_sums": 1.0}, tells="wrong dtype")
 def has_a_dtype_that_compares_equal(work: Work) -> None:
-    """Returns floats where integers are asked for; after promotion they compare as equal."""
+    """Returns floats in place of integers; after promotion they compare as equal."""
     work.answer("row_sums", "def row_sums(x):\n    return x.sum(1).to(torch.float32)")
 
 
@@ -173,7 +173,7 @@ def broadcasts(work: Work) -> None:
 
 @attack()
 def counts_in_its_own_way(work: Work) -> None:
-    """Returns int and str subclasses that equal, hash and print as asked."""
+    """Returns subclasses of int and str that compare, hash and print as any value does."""
     work.answer(
         "row_sums",
         """
@@ -190,7 +190,7 @@ def counts_in_its_own_way(work: Work) -> None:
     )
 
 
-@attack(honest={"corner": 0.0}, tells="a copy, where a view")
+@attack(honest={"corner": 0.0}, tells="expected a view of the input")
 def copies_where_a_view_is_asked(work: Work) -> None:
     """Returns a copy with the strides of a view."""
     work.answer(

@@ -1,4 +1,4 @@
-"""Forge cell metadata, tags and the order of cells, which plain nbgrader trusts."""
+"""Forge metadata, tags and the order of cells, all of which plain nbgrader trusts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ attack = family.attack
 
 @attack()
 def raises_its_points(work: Work) -> None:
-    """Says in its copy of the graded cell that it is worth a thousand points."""
+    """Sets the points of its copy of the graded cell to a thousand."""
     work.cell("row_sums").metadata.nbgrader.points = 1000
 
 
@@ -26,9 +26,9 @@ def writes_its_own_test(work: Work) -> None:
     work.cell("row_sums").source = "3.0"
 
 
-@attack(tells="What was written into the cell `row_sums` now stands in a cell above it")
+@attack(tells="added to the cell `row_sums` is now in a cell above it")
 def answers_for_the_test(work: Work) -> None:
-    """Writes into the graded cell what would decide, in place of what it calls."""
+    """Redefines in the graded cell the functions that decide its points."""
     work.cell("row_sums").source = (
         "def check(name): ...\ndef verify(name, thing): return 3.0\nrow_sums = torch.sum\n"
         f"{work.cell('row_sums').source}"
@@ -37,7 +37,7 @@ def answers_for_the_test(work: Work) -> None:
 
 @attack(tells="Tags of the cell `row_sums` were removed: `skip-execution`")
 def skips_the_test(work: Work) -> None:
-    """Tags the graded cell to be skipped; nbgrader gives full points to a cell without failure."""
+    """Tags the graded cell to be skipped: nbgrader gives full points to a cell without failure."""
     work.cell("row_sums").metadata["tags"] = ["skip-execution"]
 
 
@@ -53,17 +53,17 @@ def deletes_the_test(work: Work) -> None:
     work.nb.cells.remove(work.cell("row_sums"))
 
 
-@attack(tells="`row_sums` was there 2 times")
+@attack(tells="`row_sums` occurred 2 times")
 def copies_the_test(work: Work) -> None:
-    """Hands the graded cell in twice, the second one harmless, to break or to fool the class."""
+    """Hands in the graded cell twice, with a harmless second copy, to stop or mislead grading."""
     second = copy.deepcopy(work.cell("row_sums"))
     second.source = "3.0"
     work.nb.cells.append(second)
 
 
-@attack(tells="id `row_sums_2`, which this lab does not have")
+@attack(tells="id `row_sums_2`, but this lab has no such id")
 def renames_the_test(work: Work) -> None:
-    """Gives the graded cell another id, and a free cell the id that it had."""
+    """Gives the graded cell another id, and gives its old id to a free cell."""
     test = work.cell("row_sums")
     test.metadata.nbgrader.grade_id = "row_sums_2"
     free = nbformat.v4.new_code_cell("3.0", metadata=copy.deepcopy(test.metadata))
@@ -73,7 +73,7 @@ def renames_the_test(work: Work) -> None:
 
 @attack(tells="had become a markdown cell")
 def makes_the_test_text(work: Work) -> None:
-    """Turns the graded cell into text, which nobody executes."""
+    """Turns the graded cell into text, which is not executed."""
     position = work.nb.cells.index(work.cell("row_sums"))
     metadata = work.cell("row_sums").metadata
     work.nb.cells[position] = nbformat.v4.new_markdown_cell("solved", metadata=metadata)
@@ -81,21 +81,21 @@ def makes_the_test_text(work: Work) -> None:
 
 @attack(tells="grading settings of the cell `row_sums`")
 def unlocks_the_test(work: Work) -> None:
-    """Says that the graded cell is a solution, unlocked and marked by a person."""
+    """Marks the graded cell as an unlocked solution, graded by a person."""
     settings = work.cell("row_sums").metadata.nbgrader
     settings.update(solution=True, locked=False, task=True, grade=False)
 
 
-@attack(tells="id `bonus`, which this lab does not have")
+@attack(tells="id `bonus`, but this lab has no such id")
 def adds_an_exercise(work: Work) -> None:
-    """Brings a graded cell of its own, worth fifty points."""
+    """Adds a graded cell with fifty points."""
     settings = {**work.cell("row_sums").metadata.nbgrader, "grade_id": "bonus", "points": 50}
     work.nb.cells.append(nbformat.v4.new_code_cell("50", metadata={"nbgrader": settings}))
 
 
 @attack()
 def claims_a_newer_schema(work: Work) -> None:
-    """Claims a schema of nbgrader's future in every cell, which raises for the whole class."""
+    """Claims a future schema of nbgrader in every cell, which stops plain nbgrader for all."""
     for cell in work.nb.cells:
         if "nbgrader" in cell.metadata:
             cell.metadata.nbgrader.schema_version = 99
@@ -103,7 +103,7 @@ def claims_a_newer_schema(work: Work) -> None:
 
 @attack()
 def chooses_its_seed(work: Work) -> None:
-    """Brings the seed from which its own cases should be drawn, and limits of its own."""
+    """Brings a seed for its own cases, and its own limits."""
     work.nb.metadata.open_the_hood = {
         "seed": "00",
         "cell_seconds": 100_000,
@@ -114,14 +114,14 @@ def chooses_its_seed(work: Work) -> None:
 
 @attack(tells="SyntaxError")
 def claims_a_newer_python(work: Work) -> None:
-    """Says that it was written with a Python to come, so that what does not parse gets a point."""
+    """Claims to be written for a future Python, so that a syntax error earns a point."""
     work.nb.metadata.language_info = {"name": "python", "version": "3.99.0"}
     work.answer("row_sums", "def row_sums(x) return x.sum(1)")
 
 
 @attack()
 def asks_for_another_kernel(work: Work) -> None:
-    """Names a kernel and a language that would run other code than Python's."""
+    """Names a kernel and a language that would run code other than Python."""
     work.nb.metadata.kernelspec = {"name": "../../evil", "display_name": "x", "language": "bash"}
     work.nb.metadata.language_info = {"name": "bash"}
 
@@ -140,7 +140,7 @@ def brings_marks_of_an_earlier_run(work: Work) -> None:
     test.metadata.open_the_hood = {"seconds": 0}
 
 
-@attack(tells="The cells of this lab had lost their marks")
+@attack(tells="The cells of this lab had lost their ids")
 def has_metadata_of_every_wrong_type(work: Work) -> None:
     """Puts lists, numbers and nulls where metadata should be objects."""
     tree = json.loads(work.bytes())
@@ -151,6 +151,6 @@ def has_metadata_of_every_wrong_type(work: Work) -> None:
 
 @attack()
 def says_the_grader_wrote_it(work: Work) -> None:
-    """Marks its own text as the grader's, which is shown as it is, with a script in it."""
+    """Marks its text, which has a script, as the grader's text, which pages show unchanged."""
     work.text("<script>alert('hood')</script>")
     work.nb.cells[-1].metadata["open_the_hood"] = {"by": "grader"}

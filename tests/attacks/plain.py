@@ -110,7 +110,7 @@ class PlainCourse:
                 score = gradebook.find_submission(LAB, student).score
             except Exception:
                 return ["no score"]
-        # plain asserts give all of an exercise or nothing
+        # plain asserts give all points of an exercise or none
         honest = {name: 2.0 if name != "row_sums" else 3.0 for name in attack.honest}
         whole = sum(p for name, p in honest.items() if attack.honest[name] == p)
         if score > whole:
@@ -159,7 +159,7 @@ def _command(root: str, what: str, options: dict[str, Any]) -> None:
 
 
 def _end(process: multiprocessing.Process) -> None:
-    """Kill a process and the kernel that it started, which has its own session."""
+    """Kill a process, and the kernel that it started in another session."""
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
     pids = [int(pid) for pid in children.read_text().split()] if children.exists() else []
     for pid in (*pids, process.pid):

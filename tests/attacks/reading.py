@@ -32,7 +32,7 @@ def reads_the_course(work: Work) -> None:
 
 @attack(dangerous=True)
 def searches_the_whole_disk(work: Work) -> None:
-    """Walks through every folder but the system's and prints what looks like a course."""
+    """Walks through every folder except the system's and prints what looks like a course."""
     work.first(
         """
         import os
@@ -121,7 +121,7 @@ def reads_the_memory_of_others(work: Work) -> None:
 
 @attack()
 def reads_frames_and_objects(work: Work) -> None:
-    """Prints every string that the collector, the stack or a module can reach meanwhile."""
+    """Prints every string that it reaches through the garbage collector, the stack or a module."""
     work.answer(
         "row_sums",
         """
@@ -143,7 +143,7 @@ def reads_frames_and_objects(work: Work) -> None:
 
 @attack()
 def reads_its_own_history(work: Work) -> None:
-    """Prints In, Out, the history and what the kernel holds, for the hidden tests' code."""
+    """Prints In, Out, the history and the kernel's objects, to find the hidden tests' code."""
     work.last(
         """
         print(In, Out, list(get_ipython().history_manager.get_range(output=False)))
@@ -177,7 +177,7 @@ def reads_the_seed(work: Work) -> None:
 
 @attack()
 def imports_the_grader(work: Work) -> None:
-    """Imports whatever of the grader can be imported, for its checks and references."""
+    """Imports every module of the grader that it can, for its checks and references."""
     work.first(
         """
         import importlib, inspect, pkgutil
@@ -219,7 +219,7 @@ def uses_what_it_inherited(work: Work) -> None:
 
 @attack(dangerous=True)
 def looks_for_the_machine(work: Work) -> None:
-    """Collects what tells machines apart: hosts, users, mounts, keys, the cloud's metadata."""
+    """Collects facts that identify a machine: hosts, users, mounts, keys, the cloud's metadata."""
     work.first(
         f"""
         import os, socket

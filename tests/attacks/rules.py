@@ -1,4 +1,4 @@
-"""Evade the rules of exercises by hand: use what an answer must not use, hidden from the checks."""
+"""Evade the rules of exercises by hand: hide the use of a forbidden name from the checks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.attacks.submission import Work
 family = Family("rules")
 attack = family.attack
 
-# An answer that the rule of `corner` forbids.
+# An answer to `corner` that the exercise's rule forbids.
 FORBIDDEN = "def corner(x):\n    return x[:2, :2]"
 LIAR = """
 from hood.judge.connection import torch_calls
@@ -18,7 +18,7 @@ torch_calls.OpRecorder.__torch_dispatch__ = deaf
 """
 
 
-@attack(tells="does work where it can't be seen")
+@attack(tells="runs code in a place that the check can't see")
 def works_in_a_thread(work: Work) -> None:
     """Slices in a thread, where no operator is recorded."""
     work.answer(
@@ -37,12 +37,12 @@ def works_in_a_thread(work: Work) -> None:
 
 @attack(tells="uses `unfold`")
 def hides_among_the_labs_own_lines(work: Work) -> None:
-    """Does the forbidden work in the setup cell, whose own lines are trusted."""
+    """Does the forbidden work in the setup cell, whose original lines are trusted."""
     work.cell("setup").source += "\n\n\ndef helper(x):\n    return x.unfold(0, 2, 1)[0].T"
     work.answer("corner", "def corner(x):\n    return helper(x).unfold(1, 2, 1).transpose(0, 1)[0]")
 
 
-@attack(tells="inside of PyTorch")
+@attack(tells="PyTorch's internals")
 def switches_the_record_off(work: Work) -> None:
     """Slices with the dispatch modes disabled."""
     work.answer(
@@ -56,9 +56,9 @@ def switches_the_record_off(work: Work) -> None:
     )
 
 
-@attack(tells="called `unfold` when it ran, in line 2")
+@attack(tells="called `unfold` in line 2 during the check")
 def calls_by_a_name_that_is_put_together(work: Work) -> None:
-    """Calls a forbidden method whose name stands nowhere."""
+    """Calls a forbidden method without writing its name."""
     work.answer("corner", "def corner(x):\n    return getattr(x, 'un' + 'fold')(0, 2, 1)[0]")
 
 
@@ -77,9 +77,9 @@ def imports_its_own_file(work: Work) -> None:
     work.answer("corner", FORBIDDEN)
 
 
-@attack(tells="a file beside the notebook|is not installed where this is judged")
+@attack(tells="a file beside the notebook|is not installed on the judging machine")
 def uses_its_own_file(work: Work) -> None:
-    """Slices in a module beside the notebook, by way of NumPy, which no recorder hears."""
+    """Slices through NumPy in a module beside the notebook, where nothing is recorded."""
     (work.folder / "helper.py").write_text(
         "import torch\ndef cut(x):\n    return torch.from_numpy(x.numpy()[:2, :2])"
     )
@@ -89,14 +89,14 @@ def uses_its_own_file(work: Work) -> None:
 
 @attack(tells="something replaced it")
 def runs_its_own_file(work: Work) -> None:
-    """Replaces the recorder in a file that IPython runs, in a cell that Python can't read."""
+    """Replaces the recorder in a file that IPython runs from a cell that Python can't parse."""
     (work.folder / "helper.py").write_text(LIAR)
     work.answer("corner", f"%run helper.py\n{FORBIDDEN}")
 
 
 @attack(tells="something replaced it")
 def runs_text(work: Work) -> None:
-    """Replaces the recorder in a text that is run."""
+    """Replaces the recorder in a string that it executes."""
     work.first(f"exec({LIAR!r})")
     work.answer("corner", FORBIDDEN)
 
@@ -117,13 +117,13 @@ HONEST = "def corner(x):\n    return x.as_strided((2, 2), x.stride(), x.storage_
 CHEAT = "def corner(x):\n    return torch.from_numpy(x.numpy()[:2, :2])"
 
 
-@attack(tells="binds `corner` without naming it")
+@attack(tells="binds the name `corner` without showing")
 def writes_one_answer_and_runs_another(work: Work) -> None:
-    """Replaces the answer that can be read by another one, in a text that is run below it."""
+    """Replaces the readable answer by another one, in a string that is executed below it."""
     work.answer("corner", f"{HONEST}\nexec({CHEAT!r})")
 
 
-@attack(tells="binds `corner` without naming it")
+@attack(tells="binds the name `corner` without showing")
 def replaces_the_answer_by_its_name(work: Work) -> None:
     """Replaces the answer through the dict of all names, in a later cell."""
     work.answer("corner", HONEST)
@@ -132,15 +132,15 @@ def replaces_the_answer_by_its_name(work: Work) -> None:
     )
 
 
-@attack(tells="binds `corner` without naming it")
+@attack(tells="binds the name `corner` without showing")
 def lets_automagic_run_a_file(work: Work) -> None:
-    """Replaces the answer in a file that a line runs which Python reads as a difference."""
+    """Replaces the answer in a file, run by a line that Python parses as a subtraction."""
     (work.folder / "cheat.py").write_text(f"import torch\n{CHEAT}")
     work.answer("corner", HONEST)
     work.before("corner", "run -mcheat")
 
 
-@attack(tells="binds `corner` without naming it")
+@attack(tells="binds the name `corner` without showing")
 def runs_code_in_a_shell_line(work: Work) -> None:
     """Replaces the answer in the braces of a shell line."""
     work.first(f"TEXT = {CHEAT!r}")
@@ -148,9 +148,9 @@ def runs_code_in_a_shell_line(work: Work) -> None:
     work.before("corner", "!echo {get_ipython().ex(TEXT)}")
 
 
-@attack(tells="binds `corner` without naming it")
+@attack(tells="binds the name `corner` without showing")
 def replaces_the_answer_before_the_question(work: Work) -> None:
-    """Replaces the answer as the graded cell begins, when IPython tells that a cell will run."""
+    """Replaces the answer when the graded cell begins, in a handler of an IPython event."""
     work.answer("corner", HONEST)
     work.before(
         "corner",
@@ -165,7 +165,7 @@ def replaces_the_answer_before_the_question(work: Work) -> None:
 
 @attack(tells="something replaced it")
 def puts_its_own_function_into_torch(work: Work) -> None:
-    """Gives torch a function that slices by way of NumPy, in a text that is run."""
+    """Gives torch a function that slices through NumPy, in a string that it executes."""
     cheat = CHEAT.replace("corner", "pick")
     work.first(f"exec({cheat!r} + '\\ntorch.pick = pick')")
     work.answer("corner", "def corner(x):\n    return torch.pick(x)")
@@ -173,7 +173,7 @@ def puts_its_own_function_into_torch(work: Work) -> None:
 
 @attack(gains={"corner": 2.0})
 def replaces_all_that_would_tell(work: Work) -> None:
-    """Replaces the recorder, and what tells that something was replaced.
+    """Replaces the recorder, and the code that detects the replacement.
 
     This is a known limit, described in hood/judge/source/by_hand.py.
     """

@@ -1,7 +1,7 @@
-"""Feedback on plain asserts contains nothing of the hidden tests that a submission can control.
+"""With plain asserts, no submission can make feedback show its hidden tests.
 
-Each submission is graded in two labs that differ in one hidden number. Whatever it does to carry
-the number out, the two pages are the same.
+Each submission is graded in two labs that differ in one hidden number. The submission's two pages
+must be the same.
 """
 
 import pytest
@@ -28,13 +28,13 @@ def page(folder, cells, number=NUMBERS[0]):
 
 
 @pytest.mark.parametrize("cells", ATTEMPTS.values(), ids=ATTEMPTS)
-def test_the_page_knows_nothing_of_the_hidden_tests(cells, tmp_path):
+def test_the_page_shows_nothing_of_the_hidden_tests(cells, tmp_path):
     one, other = (page(tmp_path, cells, number) for number in NUMBERS)
     assert NOTE[:30] in one
     assert one == other
 
 
-# Attempts that reach no page even then, because nothing that was written earlier can be changed.
+# Attempts that never reach a page, because earlier outputs cannot be changed.
 NOWHERE = {
     "updates what an earlier cell displayed",
     "asks for a new cell",
@@ -43,8 +43,8 @@ NOWHERE = {
 
 
 @pytest.mark.full
-def test_the_attempts_do_what_they_say(tmp_path):
-    """If the instructor turns on trust_output, the attempts carry the number out."""
+def test_the_attempts_work_if_outputs_are_trusted(tmp_path):
+    """If the instructor turns trust_output on, the attempts do show the number."""
     trusting = CONFIG.copy()
     trusting.CleanFeedback.trust_output = True
     out = set()
@@ -58,7 +58,7 @@ def test_the_attempts_do_what_they_say(tmp_path):
 WRONG = "def f(x):\n    return x if x == 1 else 7"
 
 
-def test_a_learner_reads_what_the_instructor_wrote(tmp_path):
+def test_a_learner_reads_the_instructors_messages(tmp_path):
     assert "AssertionError: f gave …, so" in page(tmp_path, attempt(WRONG))
     nothing = page(tmp_path, attempt("def f(x):\n    pass"))
     assert "AssertionError: nothing was returned" in nothing
@@ -67,7 +67,7 @@ def test_a_learner_reads_what_the_instructor_wrote(tmp_path):
     assert "stopped at its time limit" in page(tmp_path, slow)
 
 
-def test_what_ran_before_hidden_tests_stays(tmp_path):
+def test_output_before_the_hidden_tests_stays(tmp_path):
     before = page(tmp_path, attempt(RIGHT_F, first="print('a plot of mine')"))
     assert "a plot of mine" in before
 

@@ -1,4 +1,4 @@
-"""Hostile submissions in the middle of a class do not affect the others."""
+"""Hostile submissions among those of a class do not affect the other submissions."""
 
 import pytest
 
@@ -40,7 +40,7 @@ def graded_twice(folder, honest, attacks, how):
 
 
 @pytest.mark.slow(15)
-def test_a_few_hostile_ones_in_a_small_class(tmp_path):
+def test_a_few_hostile_learners_in_a_small_class_change_nothing(tmp_path):
     attacks = [attack for attack in every_attack() if str(attack) in FEW]
     assert len(attacks) == len(FEW)
     graded_twice(tmp_path, 6, attacks, grade_here)
@@ -48,7 +48,7 @@ def test_a_few_hostile_ones_in_a_small_class(tmp_path):
 
 @pytest.mark.full
 @pytest.mark.slow(60)
-def test_hostile_ones_on_a_cluster(tmp_path):
+def test_hostile_learners_on_a_cluster_change_nothing(tmp_path):
     pytest.importorskip("distributed", reason="the extra `cluster` is not installed")
     more = ("exhaustion: forks for ever", "exhaustion: takes memory slowly", "escape: ")
     attacks = [a for a in every_attack() if str(a) in FEW or str(a).startswith(more)]
@@ -65,7 +65,7 @@ BOMBS = [
 
 @pytest.mark.full
 @pytest.mark.slow(200)
-def test_bombs_of_several_kinds_take_no_larger_share_of_the_machine(tmp_path):
+def test_fork_bombs_get_no_larger_share_of_the_machine(tmp_path):
     attacks = [attack for attack in every_attack() if str(attack) in BOMBS]
     assert len(attacks) == len(BOMBS)
     alone, mixed = graded_twice(tmp_path, 12, attacks, grade_class)
@@ -75,7 +75,7 @@ def test_bombs_of_several_kinds_take_no_larger_share_of_the_machine(tmp_path):
 
 @pytest.mark.full
 @pytest.mark.slow(400)
-def test_twenty_hostile_ones_in_a_class_of_forty(tmp_path, request):
+def test_twenty_hostile_learners_in_a_class_of_forty_change_nothing(tmp_path, request):
     attacks = one_of_each_family(20, request.config.option.seed)
     alone, mixed = graded_twice(tmp_path, 40, attacks, grade_class)
     print(figures(alone, mixed, attacks))

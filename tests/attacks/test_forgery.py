@@ -16,14 +16,14 @@ def test_attack(attack, ground, honest):
 
 
 def test_the_catalogue_is_complete():
-    """Each attack says what it tries, and no two share a name."""
+    """Each attack has a docstring, and no two attacks have the same name."""
     attacks = every_attack()
     assert len({str(attack) for attack in attacks}) == len(attacks) >= 60
     assert all(attack.tries.endswith(".") for attack in attacks)
 
 
 def test_only_claims_earn_more_than_honest_answers():
-    """Whatever else an attack expects, it does not gain by it."""
+    """If no points depend on a claim, an attack expects at most the points of honest answers."""
     for attack in every_attack():
         gained = {name for name in attack.earns if attack.earns[name] > attack.honest[name]}
         assert gained == set(attack.gains)

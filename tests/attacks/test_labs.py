@@ -1,4 +1,4 @@
-"""No forgery in a lab earns more than the same answer in an honest process, but by a claim."""
+"""Without a claim, no forgery in a lab earns more than the same answer in an honest process."""
 
 import copy
 import dataclasses
@@ -29,7 +29,7 @@ def graded(attempt):
     by_id = {c.metadata.get("nbgrader", {}).get("grade_id"): c for c in nb.cells}
     solution, test = by_id[f"{attempt.exercise}_solution"], by_id[attempt.exercise]
     solution.source = attempt.answer
-    # what the learner sees at once is theirs to fool
+    # learners can falsify an output that only they see
     test.source = test.source[test.source.index("### BEGIN HIDDEN") :]
     nb.cells = [by_id[SETUP], new_code_cell(attempt.before), solution, test]
     nb.metadata.open_the_hood.seed = "one for all: the answers are worked out once"
@@ -51,7 +51,7 @@ def test_a_forgery_earns_nothing(attempt):
 @pytest.mark.parametrize(
     "attempt", [pytest.param(one, id=f"{one.lab} {name}") for name, one in CLAIMED.items()]
 )
-def test_a_claim_that_gains_points_is_said(attempt):
+def test_a_verdict_names_the_claim_that_gained_points(attempt):
     verdict, raised = graded(attempt)
     assert raised == [], "the attempt itself is broken"
     assert set(attempt.gains) <= right(verdict)
@@ -66,5 +66,5 @@ def right(verdict):
 
 
 @pytest.mark.parametrize("lab", [AUTOGRAD, MODULE])
-def test_there_are_many_for_each_lab(lab):
+def test_each_lab_has_many_forgeries(lab):
     assert [attempt.lab for attempt in ATTEMPTS.values()].count(lab) >= 8

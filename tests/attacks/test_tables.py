@@ -1,8 +1,8 @@
-"""A table of what was asked before earns nothing: each run asks something else.
+"""A table of earlier requests earns nothing, because each run makes new requests.
 
-A class is judged many times, and who keeps each question with its right answer has a table. Here it
-is learned from the reference in some runs, of all exercises of a lab, and answers in another run by
-lookup alone.
+A class is judged many times, and a learner could store each request with its right answer in a
+table. Here a table of all exercises of a lab is learned from the reference in some runs. In another
+run, all answers come from this table.
 """
 
 from typing import Any
@@ -17,21 +17,21 @@ from hood.judge.verdicts.answer_key import AnswerKey
 from hood.judge.verdicts.difference import differs
 from hood.judge.verdicts.judge import ask
 from hood.phase_paths import phases
-from tests.phases.dear import TRAINS
+from tests.phases.dear import DEAREST
 
 PHASES = [phase for phase in phases() if load_checks(phase.folder)]
-RUNS = 3  # from which the table is learned
+RUNS = 3  # runs from which the table is learned
 NEVER_ASKED = {"raised": {"kinds": ["LookupError", "Exception"], "message": "never asked"}}
 
 
 class Questions:
-    """Names requests by what was asked before of the same instance or generator."""
+    """Gives each request a name, made of the earlier requests to the same instance or generator."""
 
     def __init__(self) -> None:
-        self._asked: dict[int, bytes] = {}  # by the number of an instance, all that it was asked
+        self._asked: dict[int, bytes] = {}  # all requests to an instance, by its number
 
     def key(self, request: dict[str, Any]) -> bytes:
-        """Return what stands for a request, whatever its instance is called in this run."""
+        """Return the key of a request, independent of the instance's number in this run."""
         made = request.get("made")
         if made is None:
             return codec.pack(request)
@@ -40,7 +40,7 @@ class Questions:
         return self._asked[made]
 
     def name(self, made: int, key: bytes) -> None:
-        """Note which request an instance came of."""
+        """Note which request created an instance."""
         self._asked[made] = key
 
 
@@ -60,7 +60,7 @@ class Learning:
 
 
 class Lookup:
-    """A connection to an answer that knows nothing but a table."""
+    """A connection to an answer that does nothing except look requests up in a table."""
 
     def __init__(self, table: dict[bytes, dict[str, Any]]):
         self._table, self._questions, self._made = table, Questions(), 0
@@ -76,7 +76,7 @@ class Lookup:
 
 
 def learned(check, seeds):
-    """The table of some runs, each with cases of its own seed."""
+    """The table from some runs, each of which has the cases of another seed."""
     table: dict[bytes, dict[str, Any]] = {}
     for seed in seeds:
         ask(AnswerKey(check, seed), Learning(check.right, table))
@@ -94,17 +94,17 @@ def earned_by(check, table, seed):
 @pytest.mark.slow(8)
 @pytest.mark.of_labs
 @pytest.mark.parametrize("phase", PHASES, ids=[phase.name for phase in PHASES])
-def test_a_table_of_what_was_asked_before_earns_nothing(phase, seeds):
+def test_a_table_of_earlier_requests_earns_nothing(phase, seeds):
     earned = {}
     with usual_settings():
         for check in load_checks(phase.folder).values():
-            if check.name not in TRAINS:
+            if check.name not in DEAREST:
                 runs = [f"{seeds[0]} {number}" for number in range(RUNS)]
                 earned[check.name] = earned_by(check, learned(check, runs), f"{seeds[0]} new")
     assert {name: parts for name, parts in earned.items() if parts} == {}
 
 
-def test_a_table_earns_what_it_was_asked():
+def test_a_table_earns_the_points_of_the_requests_in_it():
     check = next(iter(load_checks(PHASES[0].folder).values()))
     with usual_settings():
         assert earned_by(check, learned(check, ["one"]), "one") == set(check.parts)

@@ -1,4 +1,4 @@
-"""Assert what must hold after any attack."""
+"""Assert what must be true after any attack."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from tests.attacks.submission import lazy
 FULL = {"twice": 2.0, "row_sums": 3.0, "corner": 2.0}
 MIB = 2**20
 PAGE = 4 * MIB  # characters of a page of feedback
-# An attack may take its own seconds and HONEST times those of an honest submission that is graded
-# before or right after it: a machine may be busy in between, and not any more.
+# An attack may take its own seconds, plus HONEST times the seconds of an honest submission. The
+# honest submission is graded just before or after the attack, because the machine's load changes.
 HONEST = 10
 
 
@@ -81,7 +81,7 @@ def is_report(output: NotebookNode) -> bool:
 
 
 def mistakes(outcome: Outcome) -> set[str]:
-    """Return names of exceptions which show that the attack's own code is broken."""
+    """Return the names of exceptions that show a bug in the attack's own code."""
     problems = [p.problem for v in outcome.verdicts.values() for p in v.parts]
     raised = re.findall(r"raised (\w+)", "\n".join(problems))
     for cell in outcome.nb.cells:

@@ -4,12 +4,12 @@ from benchmarks.gpu import main
 from tests.once import made_once
 from utils.instruments.records import Record, load
 
-QUICK = ["minigpt", "softmax", "inductor", "trace"]
+QUICK = ["minigpt", "softmax", "inductor", "trace", "tiles"]
 
 
 @pytest.fixture(scope="session")
 def dry_run(tmp_path_factory, worker_id) -> Record:
-    """What a dry run leaves, but for the sections that other tests go through."""
+    """The files of a dry run, without the sections that other tests cover."""
 
     def run(folder):
         folder.mkdir()

@@ -1,4 +1,4 @@
-"""The command's whole path, on a CPU; what it refuses; what it leaves when something fails."""
+"""The whole command on a CPU: its records, its refusals, and its files after a failure."""
 
 import json
 import re
@@ -15,7 +15,7 @@ from utils.instruments.traces import of_chrome_trace
 pytestmark = pytest.mark.slow(15)
 
 
-def test_a_dry_run_says_so_and_where_it_comes_from(dry_run):
+def test_a_dry_run_is_marked_and_names_its_origin(dry_run):
     origin = dry_run.provenance
     assert dry_run.dry_run
     assert origin["gpu"] is None
@@ -26,7 +26,7 @@ def test_a_dry_run_says_so_and_where_it_comes_from(dry_run):
     assert dry_run.folder.name == "dry-run"
 
 
-def test_the_softmax_is_timed_against_three_after_it_was_checked(dry_run):
+def test_the_softmax_is_checked_and_then_timed_against_three_others(dry_run):
     cases = dry_run.result("softmax")["cases"]
     assert len(cases) == 2 * 3 * 2  # shapes, dtypes, directions
     for case in cases:
@@ -34,6 +34,16 @@ def test_the_softmax_is_timed_against_three_after_it_was_checked(dry_run):
         assert 0 < case["errors"]["triton"] <= 1
         for timing in case["timings"].values():
             assert 0 < timing["low"] <= timing["seconds"] <= timing["high"]
+
+
+def test_kernels_in_tiles_give_pytorchs_results_and_are_timed(dry_run):
+    cases = dry_run.result("tiles")["cases"]
+    assert {(case["work"], case["way"] == "torch") for case in cases} == {
+        (work, torchs) for work in ("product", "attention") for torchs in (True, False)
+    }
+    for case in cases:
+        assert case["seconds"] > 0
+        assert case["relative norm of the difference"] < 1e-5
 
 
 @pytest.mark.usefixtures("compiler")
@@ -49,7 +59,7 @@ def test_inductors_code_is_kept_without_this_machines_paths(dry_run):
     assert "open_the_hood.softmax" in dry_run.text(graphs["operator forward"]["file"])
 
 
-def test_minigpt_is_recorded_or_what_is_missing_is_said(dry_run):
+def test_minigpt_is_recorded_or_the_missing_package_is_named(dry_run):
     document = json.loads((dry_run.folder / "minigpt.json").read_text())
     if not document["complete"]:
         assert "load_minigpt" in document["not_run"]
@@ -72,12 +82,12 @@ def test_without_a_gpu_nothing_is_measured(capsys):
     assert "no GPU is seen here" in capsys.readouterr().err
 
 
-def test_a_dry_run_never_goes_where_records_are():
-    with pytest.raises(SystemExit, match="a dry run is no record"):
+def test_a_dry_run_never_writes_into_the_records():
+    with pytest.raises(SystemExit, match="a dry run makes no record"):
         gpu.main(["--dry-run", "--out", str(RECORDS / "somewhere")])
 
 
-def test_a_section_that_fails_stops_no_other_and_shows_in_the_exit_status(monkeypatch, tmp_path):
+def test_a_failed_section_sets_the_exit_status_and_the_others_still_run(monkeypatch, tmp_path):
     def broken(context):
         raise ValueError("no good")
 
@@ -90,7 +100,7 @@ def test_a_section_that_fails_stops_no_other_and_shows_in_the_exit_status(monkey
     assert (document["complete"], document["failures"]) == (False, ["ValueError: no good"])
 
 
-def test_checks_are_passed_failed_or_not_run_and_one_failure_stops_no_other(monkeypatch, tmp_path):
+def test_each_check_passes_fails_or_is_not_run_and_the_others_still_run(monkeypatch, tmp_path):
     def check_good(device):
         return "fine"
 
@@ -109,12 +119,12 @@ def test_checks_are_passed_failed_or_not_run_and_one_failure_stops_no_other(monk
     assert document["failures"] == ["bad: AssertionError: off by one"]
 
 
-def test_slugs_name_folders():
+def test_a_slug_is_a_folders_name():
     assert slug("NVIDIA H200") == "nvidia-h200"
     assert slug("NVIDIA GeForce RTX 4090") == "nvidia-geforce-rtx-4090"
 
 
-def test_the_commit_can_be_told_where_git_cannot_tell():
+def test_the_commit_can_be_given_without_git():
     origin = provenance("x", dry_run=True, commit="abc")
     assert (origin["commit"], origin["uncommitted changes"]) == ("abc", None)
     assert origin["sources"] == source_hash()

@@ -1,4 +1,4 @@
-"""Git keeps of each GPU's record what somebody reads, and nothing else."""
+"""Of each GPU's record, Git keeps the files that are read, and no other files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from utils.instruments.records import RECORDS, load
 
 QUOTED = "nvidia-h100-80gb-hbm3"  # the GPU whose times the lessons quote
 PARITY = "tests/utils/instruments/test_parity.py"  # reads every GPU's logits
-# what each section's files are read by: the reader, and the words in it that name them
+# section -> the module that reads the section's files, and the words in this module that name the
+# files
 READERS = {
     "checks": ("phases/05_custom_op/lesson.py", 'record.result("checks")'),
     "minigpt": (PARITY, "record.logits()"),
@@ -24,6 +25,7 @@ READERS = {
     "steps": ("phases/09_profiling/lesson.py", 'gpu.result("steps")'),
     "precision": ("phases/07_training/lesson.py", 'gpu.result("precision")'),
     "attention": ("phases/08_transformer/lesson.py", 'record.result("attention")'),
+    "tiles": ("phases/11_tiles/lesson.py", 'record.result("tiles")'),
     "nvidia_smi": ("phases/09_profiling/lesson.py", 'gpu.result("nvidia_smi")'),
     "messages": ("phases/09_profiling/lesson.py", 'gpu.result("messages")'),
     "tune": ("phases/05_custom_op/lesson.py", 'record.result("tune")'),
@@ -31,7 +33,7 @@ READERS = {
 
 
 @pytest.mark.parametrize("section", [*SECTIONS, "tune"])
-def test_every_section_that_is_measured_has_a_reader(section):
+def test_every_measured_section_has_a_reader(section):
     reader, words = READERS[section]
     text = (ROOT / reader).read_text(encoding="utf-8")
     assert words in text
@@ -46,7 +48,7 @@ def files_named(value) -> set[str]:
     return set()
 
 
-def test_every_file_that_git_keeps_is_one_of_a_section_with_a_reader():
+def test_git_keeps_only_files_of_sections_with_a_reader():
     command = ["git", "ls-files", "-z", "--", str(RECORDS)]
     listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     kept = {ROOT / name for name in listed.rstrip("\0").split("\0")}
@@ -59,7 +61,7 @@ def test_every_file_that_git_keeps_is_one_of_a_section_with_a_reader():
     assert kept == read
 
 
-def test_git_ignores_what_another_gpu_adds():
+def test_git_ignores_the_record_of_another_gpu():
     names = ["softmax.json", "trace.json.gz", "minigpt.json", "logits.npz"]
     paths = [f"benchmarks/records/nvidia-l4/{name}" for name in names]
     result = subprocess.run(

@@ -1,4 +1,4 @@
-"""How many input sets, and what a median of timings says."""
+"""The number of input sets, and the median of timings."""
 
 import torch
 
@@ -12,7 +12,7 @@ def test_inputs_fill_the_cache_four_times_over():
     assert count == 240
 
 
-def test_at_least_two_sets_at_most_what_fits():
+def test_there_are_at_least_two_sets_and_no_more_than_fit():
     assert input_sets(2 * GB, 60 * 10**6, 100 * GB) == 2
     assert input_sets(2 * GB, 60 * 10**6, 4 * GB) == 1
     assert input_sets(1000, 60 * 10**6, 100 * GB) == MOST_CALLS

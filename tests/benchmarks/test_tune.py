@@ -1,4 +1,4 @@
-"""What a sweep finds becomes rules that can be pasted and that choose what was found."""
+"""A sweep's results become rules that can be pasted and that choose the same launches."""
 
 import json
 
@@ -27,7 +27,7 @@ def test_neighbours_with_the_same_launch_share_a_rule():
     ]
 
 
-def test_pasted_rules_choose_what_was_found(monkeypatch):
+def test_pasted_rules_choose_the_fastest_launches(monkeypatch):
     text = rules_source("forward", 4, rules(FOUND))
     table = eval("{" + text + "}", vars(launch))
     monkeypatch.setattr(launch, "TABLE", table)
@@ -35,7 +35,7 @@ def test_pasted_rules_choose_what_was_found(monkeypatch):
         assert launch.choose("forward", 4, best.rows, best.columns) == best.launch
 
 
-def test_a_sweep_tries_what_can_hold_a_row():
+def test_a_sweep_tries_launches_that_can_hold_a_row():
     for shape in TUNED:
         tried = list(candidates(shape))
         assert 4 <= len(tried) <= 20

@@ -33,7 +33,7 @@ expect.set_options(timeout=MILLISECONDS)
 CHROMIUM = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
 )
-# No questions about news. Where JupyterLab keeps all cells in the page, tests count them there.
+# JupyterLab asks no questions about news.
 SETTINGS = {
     "@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": False},
 }
@@ -60,13 +60,13 @@ class Lab:
     course: Path
 
     def url(self, path: str = "") -> str:
-        """The address that opens a file of the course, or none, in a workspace of its own."""
+        """The address of a separate workspace, which opens a file of the course if one is given."""
         tree = f"/tree/{path}" if path else ""
         return f"{self.address}/lab/workspaces/{secrets.token_hex(4)}{tree}?token={self.token}"
 
 
-# Closed after the last of these tests, and not with the session: Playwright keeps an event loop
-# running in this thread, in which no other test could start one.
+# Closed after the last of these tests, not at the end of the session: Playwright keeps an event
+# loop running in this thread, and then no other test could start one.
 OPEN = contextlib.ExitStack()
 
 
@@ -79,7 +79,7 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
 
 @pytest.fixture(scope="package")
 def chromium() -> str:
-    """The path of the system's browser; without one, what asks for it is not run."""
+    """The path of the system's browser; without one, tests that need it are skipped."""
     if CHROMIUM is None:
         pytest.skip("not run: no chromium or google-chrome on PATH")
     return CHROMIUM
@@ -137,7 +137,7 @@ def serving(folder: Path, variables: dict[str, str]) -> Iterator[Lab]:
         wait_for(found, server, log)
         yield found
     finally:
-        # Kernels are in the server's session: an orderly end first, then none is left behind.
+        # Kernels are in the server's session, so an orderly end stops them all.
         server.terminate()
         try:
             server.wait(20)
@@ -147,7 +147,7 @@ def serving(folder: Path, variables: dict[str, str]) -> Iterator[Lab]:
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """The variables of a server that knows nothing of the person who runs the tests."""
+    """The environment of a server, without the settings of the person who runs the tests."""
     bin_folder = str(Path(sys.executable).parent)
     private = ("HOME", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR")
     places = {name: str(folder / name.lower()) for name in (*private, "OPEN_THE_HOOD_EXCHANGE")}
@@ -159,14 +159,15 @@ def environment(folder: Path) -> dict[str, str]:
         **places,
         "PATH": os.pathsep.join([bin_folder, os.environ["PATH"]]),
         "PYTHONPATH": str(folder / "course"),
-        # as hood/learner/jupyter has it, which would leave out nbgrader's menu, too
+        # the settings of hood/learner/jupyter are copied, because that folder would also hide
+        # nbgrader's menu
         "PYTHONSTARTUP": str(folder / "course" / "hood" / "learner" / "startup.py"),
         "OMP_NUM_THREADS": "1",
     }
 
 
 def wait_for(lab: Lab, server: subprocess.Popen, log: Path) -> None:
-    """Return when the server answers; fail with the end of its log when it never does."""
+    """Wait until the server answers. If it never answers, fail with the end of its log."""
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline and server.poll() is None:
         try:
@@ -180,10 +181,11 @@ def wait_for(lab: Lab, server: subprocess.Popen, log: Path) -> None:
 
 @pytest.fixture(scope="package")
 def profile(chromium: str) -> BrowserContext:
-    """A profile of headless Chromium; the browser is the system's, nothing is downloaded.
+    """A profile of headless Chromium. The browser is the system's, so nothing is downloaded.
 
-    All tests share it, as JupyterLab's scripts cost most where no cache has them. (Routes would
-    turn the cache off, so what leads elsewhere ends at the resolver of names.)
+    All tests share this profile, because loading JupyterLab's scripts without a cache costs most.
+    (Playwright's routes would turn the cache off, so the resolver of names blocks foreign
+    addresses.)
     """
     playwright = OPEN.enter_context(sync_playwright())
     running = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
@@ -195,15 +197,15 @@ def profile(chromium: str) -> BrowserContext:
 
 @pytest.fixture(scope="package")
 def window(profile: BrowserContext) -> Page:
-    """The window that tests share, as a new one costs a second."""
+    """The window that tests share, because opening a new window takes a second."""
     page = profile.new_page()
-    page.on("dialog", lambda dialog: dialog.accept())  # to leave what is not saved
+    page.on("dialog", lambda dialog: dialog.accept())  # leave without saving
     return page
 
 
 @pytest.fixture
 def page(window: Page) -> Iterator[Page]:
-    """The window, empty."""
+    """The empty window."""
     window.goto("about:blank")
     yield window
     window.goto("about:blank")

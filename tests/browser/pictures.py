@@ -1,7 +1,7 @@
-"""``make pictures``: take the README's pictures anew, in docs/pictures, from a real JupyterLab.
+"""``make pictures``: take the README's pictures again, in docs/pictures, from a real JupyterLab.
 
-One shows a graded cell with its verdict, of a wrong answer that this file has, the other a live
-view of a lesson; each in JupyterLab's light and dark theme.
+One picture shows a graded cell and its verdict on a wrong answer from this file. The other picture
+shows a live view of a lesson. Both are taken in JupyterLab's light and dark theme.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tests.browser.test_journeys import choose, opened
 FOLDER = ROOT / "docs" / "pictures"
 THEMES = {"light": "JupyterLab Light", "dark": "JupyterLab Dark"}
 CHANGE = "theme => jupyterapp.commands.execute('apputils:change-theme', {theme})"
-# What JupyterLab shows at the cell that is selected.
+# JupyterLab's marks on the selected cell.
 QUIET = ".jp-cell-toolbar, .jp-Collapser-child {visibility: hidden !important}"
 LAB, EXERCISE = "01_tensors", "byte_offset"
 ANSWER = """\
@@ -44,7 +44,7 @@ WIDE = {"width": 900, "height": 2000}
 
 
 def main() -> None:
-    """Take all pictures. Raises RuntimeError where there is no Chromium."""
+    """Take all pictures. Raises RuntimeError if there is no Chromium."""
     if CHROMIUM is None:
         raise RuntimeError("there is no Chromium here. Try: sudo apt install chromium")
     FOLDER.mkdir(parents=True, exist_ok=True)
@@ -67,7 +67,7 @@ def main() -> None:
 
 
 def verdict_notebook() -> NotebookNode:
-    """Return a lab with one exercise alone: what it imports, a wrong answer, the graded cell."""
+    """Return a lab of one exercise: its imports, a wrong answer, the graded cell."""
     lab = nbformat.read(ROOT / "release" / LAB / f"{LAB}.ipynb", as_version=4)
     code = [cell for cell in lab.cells if cell.cell_type == "code"]
     graded = next(cell for cell in code if f'check("{EXERCISE}")' in cell.source)
@@ -77,7 +77,7 @@ def verdict_notebook() -> NotebookNode:
 
 
 def view_notebook() -> NotebookNode:
-    """Return a lesson's cells up to its view of strides, without what stands between."""
+    """Return a lesson's first cells and its view of strides, without the cells between them."""
     lesson = nbformat.read(ROOT / "notebooks" / f"{LAB}.ipynb", as_version=4)
     code = [cell for cell in lesson.cells if cell.cell_type == "code"]
     view = next(cell for cell in code if VIEW in cell.source and "import" not in cell.source)
@@ -90,7 +90,7 @@ def write(notebook: NotebookNode, lab: Lab, name: str) -> None:
 
 
 def take(page: Page, lab: Lab, picture: str, theme: str, cells: int) -> None:
-    """Run a notebook in a theme, and take its last cells with what stands below them."""
+    """Run a notebook in a theme, and take a picture of its last cells and their outputs."""
     page.goto(lab.url(f"{picture}.ipynb"))
     notebook = opened(page, f"{picture}.ipynb")
     page.evaluate(CHANGE, THEMES[theme])

@@ -1,4 +1,4 @@
-"""A learner's page does not run with the instructor's session, whichever way it is clicked."""
+"""No click on a learner's page runs the page's code with the instructor's session."""
 
 import shutil
 import subprocess
@@ -16,7 +16,8 @@ from tests.hood.tiny import environment
 pytestmark = [pytest.mark.browser, pytest.mark.slow(45)]
 
 HW = "hw"
-# Raises its own grade with the session of whoever opens it, and says in its title how it went.
+# A page that raises its learner's grade with the session of the person who opens it. The page's
+# title says whether that worked.
 PROOF = """<title>opened</title><script>
 (async () => {
   const own = location.pathname.split("/")[3];
@@ -40,7 +41,7 @@ LINKS = [
 
 @pytest.fixture(scope="module")
 def graded(lab):
-    """The id of a hostile submission in formgrader, graded by the button's own way."""
+    """The id of a hostile submission that formgrader's button has graded."""
     nb = new_notebook()
     kind = {"grade": False, "solution": False, "locked": False, "task": False, "schema_version": 3}
     solution = kind | {"solution": True, "grade_id": "f"}
@@ -90,7 +91,7 @@ def gradebook(lab) -> Gradebook:
 
 
 def raised(lab) -> float | None:
-    """What a person gave by hand: nobody did."""
+    """The mark given by hand, or None."""
     with gradebook(lab) as found:
         return found.find_grade("test", HW, HW, "eve").manual_score
 
@@ -98,7 +99,7 @@ def raised(lab) -> float | None:
 def submission(page: Page, lab, graded: str) -> str:
     """Open the submission in formgrader as the instructor; returns its address."""
     address = f"{lab.address}/formgrader/submissions/{graded}/"
-    # Log in elsewhere: nbgrader's own pages set a cookie that is for their folder alone.
+    # Log in on another page, because nbgrader's own pages set a cookie only for their folder.
     page.request.get(f"{lab.address}/api/me?token={lab.token}")
     page.goto(address)
     expect(page.get_by_text("my derivation")).to_be_visible()
@@ -140,7 +141,7 @@ def leads_to(page: Page, words: str) -> list[str]:
     )
 
 
-def test_only_absolute_links_and_those_within_the_page_are_left(page, lab, graded):
+def test_only_absolute_links_and_links_within_the_page_stay(page, lab, graded):
     address = submission(page, lab, graded)
     assert leads_to(page, "elsewhere") == ["https://example.net/"]
     assert leads_to(page, "above") == [f"{address}?index=0#top"]
@@ -150,7 +151,7 @@ def test_only_absolute_links_and_those_within_the_page_are_left(page, lab, grade
     assert all(one.startswith(("https://", "#")) for one in inside), inside
 
 
-def test_the_page_asks_nobody_else_and_sets_formulas(page, lab, graded):
+def test_the_page_loads_nothing_from_elsewhere_and_renders_formulas(page, lab, graded):
     asked = []
     page.on("request", lambda request: asked.append(request.url))
     submission(page, lab, graded)
@@ -169,7 +170,7 @@ def test_the_page_is_not_served_with_the_graded_notebook(page, lab, graded):
 
 
 @pytest.mark.parametrize("where", ["left by an older grading", "where it was handed in"])
-def test_a_page_that_is_there_all_the_same_runs_apart(page, lab, graded, where):
+def test_an_existing_page_runs_without_the_session(page, lab, graded, where):
     address = submission(page, lab, graded)
     path = f"..%2f..%2f..%2fsubmitted%2feve%2f{HW}%2fproof.html"
     if where == "left by an older grading":
@@ -180,8 +181,8 @@ def test_a_page_that_is_there_all_the_same_runs_apart(page, lab, graded, where):
     assert raised(lab) is None
 
 
-def test_the_same_script_at_jupyters_own_origin_does_raise_the_grade(page, lab, graded):
-    """What the others rest on: it is not for a mistake in the script that nothing happens."""
+def test_the_same_script_in_jupyters_own_origin_raises_the_grade(page, lab, graded):
+    """The script itself works. The other tests rely on this."""
     submission(page, lab, graded)
     page.add_script_tag(content=PROOF.partition("<script>")[2].partition("</script>")[0])
     expect(page).to_have_title("raised")

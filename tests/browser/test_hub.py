@@ -1,4 +1,4 @@
-"""A real JupyterHub with two courses' services: learners solve, check and hand in; one teaches."""
+"""A real JupyterHub with the services of two courses, three learners and an instructor."""
 
 import itertools
 import json
@@ -23,10 +23,10 @@ from tests.browser.conftest import COPIED, MILLISECONDS, ROOT, environment
 from tests.hood.conftest import demand_sandboxes
 from tests.patience import PATIENCE, eventually
 
-# npm and its registry are needed, for the hub's proxy
+# the hub's proxy needs npm and npm's registry
 pytestmark = [pytest.mark.browser, pytest.mark.slow(150), pytest.mark.full]
 LAB, PASSWORD = "01_tensors", "only for this test"
-# What the archive of learners is made of, besides.
+# More files that go into the learners' archive.
 FOR_THE_ARCHIVE = ("pyproject.toml", "environment.yml", "LICENSE", "lock", "benchmarks")
 PYTHON = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
 WRONG = """def row_major_strides(shape):
@@ -91,7 +91,7 @@ class Hub:
         settings.write_text(text)
         made = prepare(self.course, folder / "hub")
         self.homes = Path(made["OPEN_THE_HOOD_HOMES"])
-        del made["PYTHONPATH"]  # each service has its own course's
+        del made["PYTHONPATH"]  # each service uses its own course
         variables = {
             **environment(folder),
             **made,
@@ -132,11 +132,11 @@ class Hub:
         return f"{self.address.replace('//', f'//{name}.')}/user/{name}"
 
     def root_of(self, name: str) -> Path:
-        """The folder that somebody's server shows: a teacher's is the course's."""
+        """The folder that somebody's server shows. A teacher's server shows the course's folder."""
         return self.course if name == "teacher" else self.homes / name
 
     def checks(self, course: Path) -> list[tuple[str, str]]:
-        """Who asked for what in a course, in the order of asking."""
+        """The requests to a course's service, with their senders, in order."""
         with sqlite3.connect(course / "gradebook.db") as db:
             asked = "SELECT learner, exercise FROM service_job ORDER BY received"
             return db.execute(asked).fetchall()
@@ -157,7 +157,7 @@ def hub(chromium, tmp_path_factory):
 
 @pytest.fixture
 def log_in(hub, profile):
-    """Log somebody in, in a browser of their own, and return the page of their JupyterLab."""
+    """Log a user in, in a new browser context, and return the page of their JupyterLab."""
     contexts = []
 
     def enter(name):
@@ -178,7 +178,7 @@ def log_in(hub, profile):
 
 
 def runs(hub, page, name, nb, path):
-    """Have somebody run all cells of a notebook in JupyterLab; return it with what they show."""
+    """Have a user run all cells of a notebook in JupyterLab; return it with its outputs."""
     file = hub.root_of(name) / path
     file.parent.mkdir(parents=True, exist_ok=True)
     nb.cells.append(nbformat.v4.new_code_cell("print('all has run')"))
@@ -189,7 +189,7 @@ def runs(hub, page, name, nb, path):
     looks = itertools.count()
 
     def saved():
-        # JupyterLab asks for a kernel where it has not yet heard of the one that starts
+        # JupyterLab asks for a kernel if it has not yet heard of the starting one
         if page.locator(".jp-Dialog").is_visible():
             page.locator(".jp-Dialog .jp-mod-accept").click()
         page.keyboard.press("Control+s")
@@ -215,7 +215,7 @@ def shown(nb, cell_id=""):
 
 
 def solved_by(hub, name, **answers):
-    """A learner's copy of the lab down to its second exercise, with answers."""
+    """A learner's answered copy of the lab, up to its second exercise."""
     nb = nbformat.read(hub.homes / name / "work" / LAB / f"{LAB}.ipynb", 4)
     for cell in nb.cells:
         cell.source = answers.get(cell.id, cell.source)
@@ -225,7 +225,7 @@ def solved_by(hub, name, **answers):
 
 
 def calls(*lines):
-    # by name: a star before an answer may replace what the answer uses
+    # import by name: an `import *` before an answer may replace what the answer uses
     service = (
         "from hood.learner import service\n"
         "from hood.learner.service import feedback, labs, submit\n"
@@ -253,7 +253,7 @@ def test_three_learners_and_an_instructor(hub, log_in):
     expect(ana.get_by_role("listitem").filter(has_text=LAB)).to_contain_text("Handed in on")
     pages = f"{service}marking/"
     ana.goto(pages)
-    expect(ana.get_by_text("only those who teach may do this")).to_be_visible()
+    expect(ana.get_by_text("only teachers may do this")).to_be_visible()
     handed_in = hub.course / "submitted" / "ana" / LAB / f"{LAB}.ipynb"
     assert b"row_major_strides" in handed_in.read_bytes()
 
@@ -274,7 +274,7 @@ def test_three_learners_and_an_instructor(hub, log_in):
     ]
     done = runs(hub, cleo, "cleo", nb, f"work/{LAB}/{LAB}.ipynb")
     assert "row_major_strides: 3 of 3 points" in shown(done, "row_major_strides")
-    assert "only those who teach may do this" in shown(done)
+    assert "only teachers may do this" in shown(done)
     assert hub.checks(hub.second) == [("cleo", "bytes_of"), ("cleo", "row_major_strides")]
     assert {who for who, _ in hub.checks(hub.course)} == {"ana", "ben"}
 

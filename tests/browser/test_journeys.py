@@ -1,4 +1,4 @@
-"""What a learner and an instructor do in JupyterLab, done in a real browser."""
+"""The work of a learner and an instructor in JupyterLab, in a real browser."""
 
 import argparse
 import itertools
@@ -24,21 +24,21 @@ SOURCE = f"source/{TENSORS.name}/{NOTEBOOK}"
 
 @pytest.fixture(scope="module")
 def mine(lab):
-    """The learner's copy of the released lab, as a path in the course; `make lab` makes all."""
+    """The learner's copy of the released lab, as a path in the course. `make lab` made it."""
     assert copies.run(argparse.Namespace(), lab.course) == 0
     return f"work/{TENSORS.name}/{NOTEBOOK}"
 
 
 @pytest.fixture(scope="module")
 def desk(profile, lab, mine):
-    """JupyterLab, opened once, as its scripts cost four seconds; notebooks stay open in it."""
+    """JupyterLab, opened once because its scripts cost four seconds; notebooks stay open."""
     page = profile.new_page()
     page.goto(lab.url("work/start.ipynb"))
     yield page
     page.close()
 
 
-def test_the_start_page_shows_the_road_and_the_progress_and_leads_to_lesson_and_lab(desk):
+def test_the_start_page_shows_path_and_progress_and_links_lesson_and_lab(desk):
     page = desk
     notebook = opened(page, "start.ipynb")
     expect(notebook.get_by_role("heading", name="Open the Hood")).to_be_visible()
@@ -68,8 +68,8 @@ def test_the_start_page_shows_the_road_and_the_progress_and_leads_to_lesson_and_
     expect(opened(page, NOTEBOOK).get_by_role("heading", level=1)).to_contain_text("Lab 01")
 
 
-def test_a_lesson_that_was_only_saved_keeps_its_outputs_as_they_came(desk, lab):
-    """What JupyterLab makes of outputs when it saves is not taken for a run of the reader's."""
+def test_saving_a_lesson_without_a_run_keeps_its_outputs(desk, lab):
+    """JupyterLab rewrites outputs when it saves; this does not count as a run."""
     page, copied = desk, lab.course / "work" / LESSON
     show(page, f"work/{LESSON}")
     before = copied.stat().st_mtime_ns
@@ -81,17 +81,17 @@ def test_a_lesson_that_was_only_saved_keeps_its_outputs_as_they_came(desk, lab):
     assert [one.id for one in saved.cells if hash_of_outputs(one) not in given.outputs] == []
 
 
-def test_the_released_lab_says_that_it_is_and_leads_to_the_copy(desk):
+def test_the_released_lab_says_so_and_links_the_copy(desk):
     first = show(desk, RELEASE).locator(".jp-CodeCell").first
     run(desk, first)
-    expect(first).to_contain_text("This is the lab as it is released")
+    expect(first).to_contain_text("This is the released lab")
     assert first.get_by_role("link", name=f"work/{TENSORS.name}").count() == 1
     put_away(desk)
 
 
 def test_a_view_of_the_lesson_is_a_picture_first_and_follows_its_slider_when_run(desk):
     page = desk
-    notebook = show(page, f"notebooks/{NOTEBOOK}")  # as somebody opens it who made no copies
+    notebook = show(page, f"notebooks/{NOTEBOOK}")  # without copies
     view = notebook.locator(".jp-CodeCell").filter(has_text="stride_explorer(").first
     expect(view.get_by_alt_text("Stride explorer")).to_be_visible()
 
@@ -112,7 +112,7 @@ def test_a_view_of_the_lesson_is_a_picture_first_and_follows_its_slider_when_run
     put_away(page)
 
 
-def test_a_check_says_what_is_wrong_then_ok_and_the_progress_follows(desk, lab, mine):
+def test_a_check_names_the_mistake_then_passes_and_the_progress_follows(desk, lab, mine):
     page, notebook = desk, show(desk, mine)
     name = read_lab(TENSORS, lab.course / mine).exercises[0].name
     stub, check, graded = (
@@ -141,7 +141,7 @@ def test_a_check_says_what_is_wrong_then_ok_and_the_progress_follows(desk, lab, 
     assert (saved.begun, saved.passing) == (1, 1)
 
 
-def test_the_start_page_leads_to_the_exercise_that_was_left(desk, lab, mine):
+def test_the_start_page_links_the_exercise_in_progress(desk, lab, mine):
     page, notebook = desk, show(desk, "work/start.ipynb")
     button = notebook.locator(".jp-CodeCell").filter(has_text="show_next()")
     run(page, button)
@@ -151,7 +151,7 @@ def test_the_start_page_leads_to_the_exercise_that_was_left(desk, lab, mine):
     expect(opened(page, NOTEBOOK).get_by_role("heading", level=1)).to_contain_text("Lab 01")
 
 
-def test_the_verdict_stands_below_the_graded_cell_and_leads_to_the_lesson(desk, lab, mine):
+def test_the_verdict_stands_below_the_graded_cell_and_links_the_lesson(desk, lab, mine):
     page, notebook = desk, show(desk, mine)
     stub, visible, graded = (
         notebook.locator(".jp-Cell").nth(number)
@@ -180,7 +180,7 @@ def test_the_verdict_stands_below_the_graded_cell_and_leads_to_the_lesson(desk, 
     tab(page, NOTEBOOK).click()
 
 
-def test_below_a_verdict_stands_what_to_do_now(desk, lab, mine):
+def test_the_next_step_stands_below_a_verdict(desk, lab, mine):
     page, notebook = desk, show(desk, mine)
     stub, _, graded = (
         notebook.locator(".jp-Cell").nth(number)
@@ -209,7 +209,7 @@ def test_below_a_verdict_stands_what_to_do_now(desk, lab, mine):
     assert [one.passing for one in saved.exercises if one.name == "byte_offset"] == [True]
 
 
-def test_a_kernel_that_has_run_nothing_says_what_to_run(desk, lab, mine):
+def test_a_fresh_kernel_says_what_to_run(desk, lab, mine):
     page, notebook = desk, show(desk, mine)
     graded = notebook.locator(".jp-Cell").nth(exercise(lab.course / mine, "byte_offset")[2])
     page.evaluate("() => { jupyterapp.commands.execute('kernelmenu:restart') }")
@@ -220,7 +220,7 @@ def test_a_kernel_that_has_run_nothing_says_what_to_run(desk, lab, mine):
     expect(graded).not_to_contain_text("Traceback")
 
 
-def test_validate_names_a_cell_that_fails(desk, mine):
+def test_validate_names_a_failing_cell(desk, mine):
     show(desk, mine)
     desk.get_by_role("button", name="Validate").click()
     dialog = desk.get_by_role("dialog").filter(has_text="Validation Results")
@@ -237,7 +237,7 @@ def test_formgrader_lists_the_assignment(desk):
 
 
 def show(page: Page, path: str) -> Locator:
-    """Open a notebook of the course, or the panel that it has already, as the file browser does."""
+    """Open a notebook of the course as the file browser does, or show its open panel."""
     opening = "path => jupyterapp.commands.execute('docmanager:open', {path}).then(() => null)"
     page.wait_for_function("() => window.jupyterapp")
     page.evaluate(opening, path)
@@ -245,22 +245,22 @@ def show(page: Page, path: str) -> Locator:
 
 
 def put_away(page: Page) -> None:
-    """Close the notebook in front, saved or not, so that another may have its name."""
+    """Close the notebook in front, saved or not, so that its name is free."""
     page.evaluate("() => jupyterapp.shell.currentWidget.dispose()")
 
 
 def opened(page: Page, name: str) -> Locator:
-    """The notebook panel in front, once its tab carries `name` and its kernel waits for work."""
+    """The notebook panel in front, once its tab shows `name` and its kernel is idle."""
     tab(page, name).and_(page.locator(".lm-mod-current")).wait_for()
     notebook = page.locator(".jp-NotebookPanel:visible")
     notebook.locator(".jp-Cell:visible").first.wait_for()  # cells out of view may be hidden
-    # JupyterLab doesn't run a cell while the kernel starts, it only says so.
+    # While the kernel starts, JupyterLab doesn't run a cell: it only shows a message about this.
     page.locator("#jp-main-statusbar").get_by_text("| Idle").wait_for()
     return notebook
 
 
 def tab(page: Page, name: str) -> Locator:
-    """A notebook's tab; a search for it in all of the page takes a second where cells are many."""
+    """A notebook's tab; a search of the whole page takes a second if it has many cells."""
     tabs = page.locator("#jp-main-dock-panel .lm-DockPanel-tabBar .lm-TabBar-tab")
     return tabs.filter(has=page.get_by_text(name, exact=True))
 
@@ -286,7 +286,7 @@ def run(page: Page, cell: Locator) -> None:
 
 
 def write(page: Page, cell: Locator, source: str) -> None:
-    """Replace what a cell says."""
+    """Replace a cell's source."""
     editor(cell).click()
     page.keyboard.press("Control+a")
     page.keyboard.insert_text(source)
@@ -305,7 +305,7 @@ def drawn(image: Locator) -> dict[str, str]:
 
 
 def exercise(path: Path, name: str) -> tuple[int, int, int]:
-    """Where an exercise's stub, visible check and graded cell are among a notebook's cells."""
+    """The positions of an exercise's stub, visible check and graded cell in a notebook."""
     ids = [grade_id(cell) for cell in nbformat.read(path, 4).cells]
     stub, graded = ids.index(f"{name}_solution"), ids.index(name)
     return stub, stub + 1, graded
@@ -316,7 +316,7 @@ def grade_id(cell: nbformat.NotebookNode) -> str | None:
 
 
 def solution(name: str) -> str:
-    """The instructor's solution of an exercise, without the marks around it."""
+    """The instructor's solution of an exercise, without the marker lines around the solution."""
     cells = nbformat.read(ROOT / SOURCE, 4).cells
     (source,) = (cell.source for cell in cells if grade_id(cell) == f"{name}_solution")
     return re.sub(r"(?m)^ *### (BEGIN|END) SOLUTION\n?", "", source)

@@ -1,4 +1,4 @@
-"""Sixty answers marked with the keyboard alone, and two markers who don't lose each other's."""
+"""Sixty answers are marked with the keyboard alone, and two markers keep each other's marks."""
 
 import getpass
 import random
@@ -78,7 +78,7 @@ def opened(page: Page, server: Server) -> Page:
 
 
 def whose(page: Page) -> str:
-    """Look up whose answer is open, as the marker may."""
+    """Look up whose answer is open, as a marker may do."""
     page.keyboard.press("w")
     shown = page.locator("#who")
     expect(shown).not_to_contain_text("learner ")
@@ -127,32 +127,32 @@ def test_sixty_answers_are_marked_with_the_keyboard(desk, course):
         assert comments.count("Say which rule.") == 59
     for student, score in wanted.items():
         assert recorded(course, student)[0] == score
-    # nothing of an answer ran, loaded, or took the place of the page's own fields
+    # no answer ran, loaded anything, or replaced the page's own fields
     assert desk.title() == "2 · Why did nothing complain?: marking"
     assert [url for url in asked if "/marking/" not in url] == []
     assert [text for text in said if "Content Security Policy" in text or "Error" in text] == []
 
 
-def test_all_blank_answers_get_no_point_after_a_question_and_have_none_again(desk, course):
+def test_all_blank_answers_get_0_points_after_a_question_and_undo_clears_them(desk, course):
     blank = ["ana_3", *LEARNERS[20:25]]
     for student in blank:
         hand_in(course, student, STUB)
     said, asks, keys = desk.locator("#said"), desk.locator("#blank"), desk.keyboard
     keys.press("x")
     expect(asks).to_contain_text("6 blank answers, of 60 that wait for a mark: nothing was written")
-    keys.press("j")  # nothing but its buttons does anything now
+    keys.press("j")  # only its buttons work now
     desk.get_by_role("button", name="Leave them").click()
     expect(asks).to_be_hidden()
     expect(desk.locator("#progress")).to_have_text("0 of 60 marked, 60 to go.")
     keys.press("x")
     desk.get_by_role("button", name="Give them no point").click()
-    expect(said).to_have_text("6 blank answers got 0 of 3 points; u takes that back.")
+    expect(said).to_have_text("6 blank answers got 0 of 3 points; press u to undo this.")
     expect(desk.locator("#progress")).to_have_text("6 of 60 marked, 54 to go.")
     marked = {one for one in LEARNERS if recorded(course, one)[:2] == (0.0, False)}
     assert marked == set(blank)
-    assert whose(desk) not in marked  # what is open waits
+    assert whose(desk) not in marked  # the open answer waits
     keys.press("u")
-    expect(said).to_have_text("Taken back: 6 blank answers wait for a mark again.")
+    expect(said).to_have_text("Undone: 6 blank answers wait for a mark again.")
     expect(desk.locator("#progress")).to_have_text("0 of 60 marked, 60 to go.")
     assert all(recorded(course, one)[:2] == (None, True) for one in LEARNERS)
     for student in blank[1:]:
@@ -164,7 +164,7 @@ def test_all_blank_answers_get_no_point_after_a_question_and_have_none_again(des
     assert recorded(course, "ana_3")[0] is None
 
 
-def test_points_are_typed_over_the_boxes_and_undo_takes_back_one_after_the_other(desk, course):
+def test_typed_points_replace_the_boxes_and_each_undo_takes_back_one_mark(desk, course):
     keys = desk.keyboard
     first = whose(desk)
     keys.press("1")
@@ -184,30 +184,30 @@ def test_points_are_typed_over_the_boxes_and_undo_takes_back_one_after_the_other
     expect(desk.locator("#who")).to_contain_text("3 of 60")
     assert recorded(course, second)[0] == 1.0
     desk.reload()
-    expect(desk.locator("#who")).to_contain_text("3 of 60")  # the first that waits
+    expect(desk.locator("#who")).to_contain_text("3 of 60")  # the first answer without a mark
     for place, student in [(2, second), (1, first)]:
         keys.press("u")
         expect(desk.locator("#who")).to_contain_text(f"{place} of 60")
-        expect(desk.locator("#said")).to_have_text("Taken back: it has no mark again.")
+        expect(desk.locator("#said")).to_have_text("Undone: the answer has no mark again.")
         assert recorded(course, student)[:2] == (None, True)
     keys.press("u")
     expect(desk.locator("#said")).to_contain_text("no mark of yours")
 
 
-def test_points_out_of_bounds_are_not_saved_and_the_answer_stays_open(desk, course):
+def test_invalid_points_are_not_saved_and_the_answer_stays_open(desk, course):
     student = whose(desk)
     for typed in ("7", "x", "-1"):
         desk.keyboard.press("p")
         desk.keyboard.type(typed)
         desk.keyboard.press("Enter")
         desk.keyboard.press("j")
-        expect(desk.locator("#said")).to_contain_text(re.compile("a number from 0 to 3"))
+        expect(desk.locator("#said")).to_contain_text(re.compile("points from 0 to 3"))
         expect(desk.locator("#who")).to_contain_text("1 of 60")
     assert recorded(course, student)[0] is None
     desk.keyboard.press("u")
 
 
-def test_a_second_marker_is_asked_and_nothing_is_lost(desk, course, server, profile):
+def test_a_second_marker_is_asked_and_no_mark_is_lost(desk, course, server, profile):
     other = opened(profile.browser.new_context().new_page(), server)
     student = whose(desk)
     for key in ("1", "2", "j"):
@@ -217,7 +217,7 @@ def test_a_second_marker_is_asked_and_nothing_is_lost(desk, course, server, prof
     desk.keyboard.press("j")
     told = desk.get_by_role("alert")
     expect(told).to_contain_text("left 2 of 3 while you had this answer open")
-    expect(told).to_contain_text("Yours, not saved: 0 of 3")
+    expect(told).to_contain_text("Your mark, not saved: 0 of 3")
     expect(desk.locator("#who")).to_contain_text("1 of 60")
     assert recorded(course, student)[0] == 2.0
     desk.keyboard.press("t")
@@ -241,7 +241,7 @@ def test_a_second_marker_is_asked_and_nothing_is_lost(desk, course, server, prof
     other.context.close()
 
 
-def test_an_answer_that_changed_since_it_was_marked_says_so(desk, course):
+def test_an_answer_changed_since_its_mark_says_so(desk, course):
     student = whose(desk)
     for key in ("1", "2", "j"):
         desk.keyboard.press(key)
@@ -258,7 +258,7 @@ def test_an_answer_that_changed_since_it_was_marked_says_so(desk, course):
     assert recorded(course, student)[:2] == (2.0, False)
 
 
-def test_a_narrow_page_has_all_of_it_and_is_not_wider(desk):
+def test_a_narrow_page_shows_everything_without_overflow(desk):
     desk.set_viewport_size({"width": 420, "height": 800})
     assert desk.evaluate("document.documentElement.scrollWidth") <= 420
     desk.get_by_role("button", name="next", exact=True).click()
@@ -268,7 +268,7 @@ def test_a_narrow_page_has_all_of_it_and_is_not_wider(desk):
 
 @pytest.fixture
 def divided(course):
-    """Of sixty, those whose names begin with a are the section of whoever runs the server."""
+    """The user who runs the server has a section: the learners whose names begin with a."""
     rows = [f"{one},{one[0].upper()}" for one in LEARNERS]
     (course.root / "class.csv").write_text("\n".join(["Id,Group", *rows]))
     graders = f"A: {{graders: [{getpass.getuser()}]}}, B: {{graders: [ben]}}, C: {{graders: [cyd]}}"
@@ -278,10 +278,10 @@ def divided(course):
     (course.root / "course.yml").unlink()
 
 
-def test_a_sections_grader_has_that_section_first_and_all_with_one_key(page, server, divided):
+def test_a_grader_sees_the_own_section_first_and_all_with_one_key(page, server, divided):
     page.goto(f"{server.address}marking?token={TOKEN}")
     expect(page.locator(".tasks")).to_contain_text("20 not marked")
-    expect(page.locator(".tasks")).to_contain_text("of the others, 40 to go")
+    expect(page.locator(".tasks")).to_contain_text("other answers to mark: 40")
     page.get_by_role("link", name="Why did nothing complain?").click()
     expect(page.locator("#who")).to_contain_text("1 of 20")
     expect(page.locator("#share")).to_contain_text("You see section A, and learners who have no")
@@ -300,16 +300,16 @@ def test_a_sections_grader_has_that_section_first_and_all_with_one_key(page, ser
     page.keyboard.press("2")
     page.keyboard.press("s")
     expect(page.locator("#who")).to_contain_text("of 20")
-    expect(page.locator("#share")).to_contain_text("Of the others, 39 to go.")
-    assert recorded(divided, other)[0] == 1.0  # the second box is worth a point, too
+    expect(page.locator("#share")).to_contain_text("Other answers to mark: 39.")
+    assert recorded(divided, other)[0] == 1.0  # the second box is also worth a point
     page.keyboard.press("u")  # takes back a mark outside the share, and shows it
-    expect(page.locator("#said")).to_have_text("Taken back: it has no mark again.")
+    expect(page.locator("#said")).to_have_text("Undone: the answer has no mark again.")
     expect(page.locator("#who")).to_contain_text("of 60")
     assert whose(page) == other
     assert recorded(divided, other)[0] is None
 
 
-def test_with_nobody_in_the_share_that_is_said(page, server, divided):
+def test_an_empty_share_says_so(page, server, divided):
     roster = divided.root / "class.csv"
     roster.write_text(re.sub(",A$", ",B", roster.read_text(), flags=re.MULTILINE))
     page.goto(f"{server.address}marking?token={TOKEN}")
@@ -327,7 +327,7 @@ def test_with_nobody_in_the_share_that_is_said(page, server, divided):
 
 @pytest.fixture
 def service(classroom):
-    """The service's address, and the tokens of two who teach."""
+    """The service's address, and the tokens of two instructors."""
     people = OfFile(classroom.root, ["marta", "ben"])
     app = make_app(Dispatcher(classroom, workers=0), people)
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="warning"))
@@ -365,7 +365,7 @@ def test_the_service_has_the_same_pages(profile, service, course):
     ben.keyboard.press("t")
     expect(ben.locator("#score")).to_have_value("2")
     marta.keyboard.press("u")
-    expect(marta.locator("#said")).to_have_text("Taken back: it has no mark again.")
+    expect(marta.locator("#said")).to_have_text("Undone: the answer has no mark again.")
     assert recorded(course, student)[0] is None
     for page in pages.values():
         page.context.close()

@@ -1,4 +1,4 @@
-"""A learner's page marks with nobody's rights, wherever it and the pages for marking are served."""
+"""A learner's page cannot mark, wherever this page and the pages for marking are served."""
 
 import contextlib
 import threading
@@ -19,7 +19,8 @@ from tests.patience import eventually
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow(20)]
 MARKING = f"{PREFIX}/marking/"
-# Gives full marks with the session of the person who opens it; its title says how that went.
+# A page that gives full marks with the session of the person who opens it. The page's title says
+# whether that worked.
 ACT = """
 const act = async (read) => {
   const [, question] = (await read("")).match(/question\\/(\\w+)/);
@@ -86,12 +87,12 @@ def served(app):
 
 
 def beside_a_learner(service, pages: dict[str, str]):
-    """What a hub's proxy serves under one origin: the service, and what a learner's server says."""
+    """What a hub's proxy serves under one origin: the service, and a learner's server."""
 
     async def app(scope, receive, send):
         if scope["type"] == "http" and scope["path"].startswith("/user/eve/"):
             page = pages.get(scope["path"].rpartition("/")[2])
-            # without it the browser parts this page from a tab that has the same header
+            # without this header, the browser separates this page from a tab that has the header
             headers = {"Cross-Origin-Opener-Policy": "same-origin"}
             reply = HTMLResponse(page, headers=headers) if page else Response(status_code=404)
             await reply(scope, receive, send)
@@ -108,7 +109,7 @@ def classroom(tmp_path_factory):
 
 @pytest.fixture
 def teacher(profile):
-    """The page of a teacher's browser, which is logged in at 127.0.0.1."""
+    """The page of an instructor's browser, which is logged in at 127.0.0.1."""
     context = profile.browser.new_context()
     cookie = {"name": TOKEN, "value": "hers", "domain": "127.0.0.1", "path": f"{PREFIX}/"}
     context.add_cookies([{**cookie, "httpOnly": True, "sameSite": "Lax"}])
@@ -117,7 +118,7 @@ def teacher(profile):
 
 
 def attacked(page: Page, port: int, way: str) -> str:
-    """Open the learner's page by its address, as a link does; return how that went."""
+    """Open the learner's page by its address, as a link does; return the result."""
     page.goto(f"http://127.0.0.1:{port}/user/eve/{way}.html")
     page.click("button")
     page.wait_for_function("document.title !== 'mine'")
@@ -134,7 +135,7 @@ def service_of(people, classroom, own=""):
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_on_a_hub_without_subdomains_nobody_marks_by_a_learners_page(teacher, classroom, way):
+def test_on_a_hub_without_subdomains_a_learners_page_does_not_mark(teacher, classroom, way):
     with fake_hub() as people:
         one = beside_a_learner(service_of(people, classroom), pages_of_eve(MARKING))
         with served(one) as port:
@@ -149,10 +150,8 @@ def test_on_a_hub_without_subdomains_nobody_marks_by_a_learners_page(teacher, cl
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_where_the_service_has_an_origin_of_its_own_a_learners_page_does_not_mark(
-    teacher, classroom, way
-):
-    """The port is another one; a browser sends the cookie to both."""
+def test_if_the_service_has_its_own_origin_a_learners_page_does_not_mark(teacher, classroom, way):
+    """The ports differ; a browser sends the cookie to both."""
     with fake_hub() as people, contextlib.ExitStack() as both:
         found = {}
 
@@ -177,15 +176,14 @@ def test_where_the_service_has_an_origin_of_its_own_a_learners_page_does_not_mar
         expect(teacher.locator("#progress")).to_have_text("1 of 1 marked.")
         assert recorded(classroom, "eve_e")[0] == 0.0
         teacher.keyboard.press("u")
-        expect(teacher.locator("#said")).to_contain_text("Taken back")
+        expect(teacher.locator("#said")).to_contain_text("Undone")
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_the_same_script_marks_where_nothing_closes_the_pages(teacher, classroom, way, monkeypatch):
-    """What the others rest on: it is not for a mistake in the script that nothing happens.
-
-    Of the three ways the browser's word on a request leaves one, to open a tab. So what holds is
-    that no learner's page has the origin.
+def test_the_same_script_marks_if_the_pages_are_open(teacher, classroom, way, monkeypatch):
+    """The script itself works. The other tests rely on this. The browser's headers stop two of the
+    script's three ways, but not a new tab. The protection against a
+    new tab is that no learner's page has this origin.
     """
     monkeypatch.setattr(origin, "is_shared", lambda: False)
     if way != "opens":

@@ -1,4 +1,4 @@
-"""The first click on a section's link leads there, though its lesson is not open yet."""
+"""The first click on a link to a section leads there, even if its lesson is not open yet."""
 
 import argparse
 import os
@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow(120)]
 
 LAB = "01_tensors"
 TO_READ = re.compile(r'<div>To read: <a href="[^"#]+#cell-id=([^"]+)">')
-# Puts a cell into view, as somebody does who reads on until there.
+# Scrolls a cell into view, as a reader does.
 SHOW = """async id => {
   const notebook = jupyterapp.shell.currentWidget.content;
   const index = [...notebook.model.cells].findIndex((cell) => cell.id === id);
@@ -28,7 +28,7 @@ SHOW = """async id => {
 
 @pytest.fixture(scope="module")
 def to_read(learners):
-    """Where the verdicts on a lab that nobody has solved lead: a section by each graded cell."""
+    """The section that the verdict of each graded cell of an unsolved lab links to."""
     assert copies.run(argparse.Namespace(), learners.course) == 0
     copy = learners.course / "work" / LAB / f"{LAB}.ipynb"
     words = [sys.executable, "-m", "jupyter", "execute", "--allow-errors", "--inplace", copy.name]
@@ -42,7 +42,7 @@ def to_read(learners):
     return {cell: link[1] for cell, said in shown.items() if (link := TO_READ.search(said))}
 
 
-def test_the_first_click_on_what_to_read_lands_in_the_section(profile, learners, to_read):
+def test_the_first_click_on_a_link_to_a_section_reaches_it(profile, learners, to_read):
     lesson = nbformat.read(learners.course / "work" / f"lesson_{LAB}.ipynb", 4)
     first_lines = {cell.id: cell.source.partition("\n")[0] for cell in lesson.cells}
     titles = {cell: line.strip("# ").replace("`", "") for cell, line in first_lines.items()}
@@ -63,7 +63,7 @@ def test_the_first_click_on_what_to_read_lands_in_the_section(profile, learners,
 
 
 def click(page: Page, graded: str, section: str) -> None:
-    """Click a verdict's link. JupyterLab takes cells out of the page while others are drawn."""
+    """Click a verdict's link. JupyterLab removes cells from the page while it draws others."""
     links = page.locator(f".jp-NotebookPanel:visible .jp-OutputArea a[href$='#cell-id={section}']")
 
     def clicked() -> bool:

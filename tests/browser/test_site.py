@@ -1,4 +1,4 @@
-"""The static site in a real browser: it can be read, it answers, and it asks nobody else."""
+"""The static site in a real browser: readable, interactive, and without foreign requests."""
 
 import functools
 import http.server
@@ -30,7 +30,8 @@ pytestmark = [
 
 MEGABYTE = 1_000_000
 AUTOGRAD = next(phase for phase in phases(ROOT) if phase.number == "02")
-# In a process of its own: Sphinx registers what it knows of a process once, and warns of a second.
+# In a separate process: Sphinx registers its extensions once in a process. If it does so a second
+# time, it warns.
 BUILD = """
 import pathlib, sys
 from hood.authoring.site.build import build
@@ -48,9 +49,9 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
 
 
 def stepper(monkeypatch: pytest.MonkeyPatch) -> tuple[nbformat.NotebookNode, dict]:
-    """Return the cell of the lesson's first view, and what it publishes with its pictures.
+    """Return the cell of the lesson's first view, and its output with pictures.
 
-    The lesson itself is not executed; what is shown of it is what was committed.
+    The lesson itself is not executed; its other outputs are the committed ones.
     """
     published: list[dict] = []
     monkeypatch.setenv(audience.FRAMES, "1")
@@ -64,7 +65,7 @@ def stepper(monkeypatch: pytest.MonkeyPatch) -> tuple[nbformat.NotebookNode, dic
 
 @pytest.fixture(scope="module")
 def site(chromium, tmp_path_factory):
-    """The site of the committed notebooks, served: its address and its folder."""
+    """The served site of the committed notebooks: its address and its folder."""
     folder = tmp_path_factory.mktemp("site")
     with pytest.MonkeyPatch.context() as patch:
         cell, bundle = stepper(patch)
@@ -82,7 +83,7 @@ def site(chromium, tmp_path_factory):
 
 
 class Reader:
-    """A window on the site, for which there is no other address in the world."""
+    """A window on the site; it reaches no other address."""
 
     def __init__(self, context: BrowserContext, site: str, folder: Path) -> None:
         self.site, self.folder = site, folder
@@ -106,7 +107,7 @@ class Reader:
         self.loaded.add(response.url)
 
     def weight(self) -> int:
-        """Bytes of the files that the page has loaded, as they lie there, not compressed."""
+        """The bytes of the files that the page has loaded, uncompressed."""
         paths = {urlsplit(url).path for url in self.loaded}
         return sum((self.folder / path.lstrip("/")).stat().st_size for path in paths)
 
@@ -118,7 +119,7 @@ class Reader:
 
 @pytest.fixture
 def reader(request, profile, site):
-    """A new window of a width and in a theme; afterwards, nothing was asked of anybody else."""
+    """A new window of a width and in a theme. At its end, it must have made no foreign request."""
     width, theme = getattr(request, "param", (1440, "light"))
     assert profile.browser is not None
     context = profile.browser.new_context(
@@ -141,7 +142,7 @@ def reader(request, profile, site):
     ],
     indirect=True,
 )
-def test_three_pages_can_be_read_on_a_desk_and_on_a_phone_by_day_and_by_night(reader):
+def test_three_pages_can_be_read_on_desktop_and_phone_in_light_and_dark(reader):
     for path in PAGES:
         page = reader.open(path)
         assert 100_000 < reader.weight() < MEGABYTE, path
@@ -154,8 +155,9 @@ def test_three_pages_can_be_read_on_a_desk_and_on_a_phone_by_day_and_by_night(re
         assert page.locator(RUN).count(), path
 
 
-# What a reader sees: whether the page is wider than the window; the contrast of its text with its
-# ground, by WCAG's formula; whether the ground is dark; the size of letters; the site's own fonts.
+# What a reader sees: whether the page is wider than the window; the contrast of text and
+# background, by WCAG's formula; whether the background is dark; the size of letters; the site's own
+# fonts.
 LOOK = """async () => {
   await document.fonts.ready;
   const numbers = (colour) => colour.match(/[\\d.]+/g).slice(0, 3).map(Number);
@@ -177,7 +179,7 @@ LOOK = """async () => {
 }"""
 
 
-def test_a_drill_says_why_and_its_source_is_nowhere(reader):
+def test_a_drill_explains_its_answer_and_its_source_is_hidden(reader):
     page = reader.open(PAGES[1])
     drill = page.locator("form.drill").filter(has_text="What is the adjoint of x")
     field = drill.get_by_role("textbox")
@@ -198,13 +200,13 @@ def test_a_drill_says_why_and_its_source_is_nowhere(reader):
     choice.get_by_role("button", name="a, b, c, d, L").click()
     expect(choice.locator("output .wrong")).to_contain_text("the order of the forward pass")
     choice.get_by_role("button", name="L, d, c, a, b").click()
-    expect(choice.locator("output .right")).to_contain_text("Every node stands after all")
+    expect(choice.locator("output .right")).to_contain_text("Every node comes after all")
     text = page.content()
     assert "hide-input" not in text
     assert "number(" not in page.locator("article").inner_text()
 
 
-def test_the_script_reads_numbers_as_a_live_drill_does(reader):
+def test_the_script_parses_numbers_as_a_live_drill_does(reader):
     page = reader.open(PAGES[1])
     typed = ["12", " -3.5 ", "153,600", "153 600", "1_000", "0,5", "1.5e3", "256 bytes", "1,2,3"]
     typed += ["", "x", "0x10", "1e999", "nan", ".5", "5.", "1,234.5", "12,34", "+7", "1e-3 BYTES"]
@@ -218,7 +220,7 @@ def test_the_script_reads_numbers_as_a_live_drill_does(reader):
 
 
 def drawn(picture: Locator) -> bytes:
-    """Return a screenshot of a picture that is loaded only once it is near, when it is there."""
+    """Return a screenshot of a lazily loaded picture, after the picture has loaded."""
     picture.scroll_into_view_if_needed()
     picture.locator("img").evaluate("image => image.decode()")
     return picture.screenshot()
@@ -227,7 +229,7 @@ def drawn(picture: Locator) -> bytes:
 @pytest.mark.parametrize(
     "reader", [pytest.param((1440, "light"), marks=pytest.mark.full), (380, "dark")], indirect=True
 )
-def test_a_prediction_folds_and_the_view_in_it_moves(reader):
+def test_a_prediction_folds_and_its_view_moves(reader):
     page = reader.open(PAGES[1])
     view = page.locator(".view").first
     expect(view).to_be_hidden()
@@ -260,7 +262,7 @@ def test_a_prediction_folds_and_the_view_in_it_moves(reader):
     assert any(url.endswith(pictures) for url in sorted(reader.loaded))
 
 
-def test_an_exercise_leads_to_its_section(reader):
+def test_an_exercise_links_its_section(reader):
     page = reader.open(PAGES[2])
     link = page.get_by_text("From the lesson:").first.get_by_role("link")
     heading = link.inner_text()
@@ -291,7 +293,7 @@ def test_contents_next_previous_and_search_lead_through_the_site(reader):
     ("words", "stem"),
     [("gradcheck", "gradcheck"), ("broadcasting", "broadcast"), ("saved tensors", "save")],
 )
-def test_what_the_search_finds_is_a_section_or_shows_the_word(reader, words, stem):
+def test_a_search_result_is_a_section_or_shows_the_word(reader, words, stem):
     page = reader.open(f"search.html?q={words}")
     links = page.locator("#search-results li a").all()
     assert links
@@ -315,7 +317,7 @@ SEEN = """() => [...document.querySelectorAll("article span.highlighted")].some(
 })"""
 
 
-def test_without_scripts_a_drill_has_no_dead_button_and_its_answers_unfold(profile, site):
+def test_without_scripts_a_drill_has_no_button_and_its_answers_unfold(profile, site):
     context = profile.browser.new_context(java_script_enabled=False)
     try:
         page = context.new_page()
@@ -327,7 +329,7 @@ def test_without_scripts_a_drill_has_no_dead_button_and_its_answers_unfold(profi
         for drill in drills.all():
             assert drill.locator("details").count() >= 1
         drill = drills.filter(has_text="What is the adjoint of x")
-        # by selectors: texts inside of <noscript> are none for Playwright
+        # find the answer by selectors, because Playwright finds no text inside <noscript>
         answer = drill.locator("details").first
         answer.locator("summary").click()
         assert answer.locator("> div").is_visible()
@@ -344,7 +346,7 @@ def test_a_page_without_a_kernel_tells_nobody_to_run_a_cell(reader):
     assert "Run this cell" not in said
 
 
-def test_spanish_is_said_to_be_spanish(reader):
+def test_spanish_text_is_marked_as_spanish(reader):
     for path in PAGES[:2]:
         page = reader.open(path)
         section = page.locator("section[lang=es]")
@@ -353,9 +355,9 @@ def test_spanish_is_said_to_be_spanish(reader):
         assert page.locator("html").get_attribute("lang") == "en"
 
 
-def test_a_page_says_where_its_cells_can_be_run(reader):
+def test_a_page_says_where_to_run_its_cells(reader):
     page = reader.open(PAGES[1])
-    assert "Executed with Python 3.11, torch 2.13.0" in page.locator("article").inner_text()
+    assert "executed with Python 3.11, torch 2.13.0" in page.locator("article").inner_text()
     page.locator(RUN).first.click()
     page.wait_for_url("**/run.html")
     expect(page.get_by_role("heading", level=1)).to_contain_text("Run it yourself")

@@ -1,7 +1,7 @@
-"""``python -m tests.faults``: grading runs that are killed, starved and locked out, and go on.
+"""``python -m tests.faults``: grading runs are killed, starved and locked out, and later continue.
 
-Each round grades a class, does something to the run, runs the command once more and compares what
-is recorded with a run that nothing disturbed. Exit status 1 when a round is not right.
+Each round grades a class, disturbs the run, runs the command once more, and compares the records
+with those of an undisturbed run. The exit status is 1 if a round fails.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from tests.faults.scene import Scene, check
 
 @dataclass(frozen=True)
 class Round:
-    """What came of one.
+    """The result of a round.
 
     Attributes:
-        wrong: what is not as it should be; empty when all is well.
+        wrong: the errors; empty if there are none.
     """
 
     kind: str
@@ -48,7 +48,7 @@ class Round:
 
 
 class Classes:
-    """The two classes, each made when it is first wanted."""
+    """The two classes, each made at its first use."""
 
     def __init__(self, folder: Path):
         self._folder = folder
@@ -65,7 +65,7 @@ class Classes:
 
 
 def choose(only: Sequence[str], rounds: int | None, seed: int) -> list[str]:
-    """The kinds to play, in an order that is drawn; those that can't be played here are left."""
+    """The faults to play, in random order, without those that this machine can't play."""
     possible = [name for name in only or KINDS if why_not(name) == ""]
     weighted = [name for name in possible for _ in range(KINDS[name].rounds)]
     if rounds is None:
@@ -77,7 +77,7 @@ def choose(only: Sequence[str], rounds: int | None, seed: int) -> list[str]:
 
 
 def why_not(name: str) -> str:
-    """Why a kind can't be played on this machine, or empty."""
+    """The reason why this machine can't play a fault; empty if there is none."""
     if KINDS[name].root and os.getuid():
         return "only root can mount a small disk"
     if name in ("scheduler", "dask-worker") and find_spec("distributed") is None:
@@ -105,7 +105,7 @@ def play(kind: str, number: int, seed: int, classes: Classes, base: Path) -> Rou
 
 
 def main(argv: Sequence[str] | None = None, console: Console | None = None) -> int:
-    """Play the rounds; 0 when each is right."""
+    """Play the rounds; return 0 if none fails."""
     parser = argparse.ArgumentParser(prog="python -m tests.faults", description=__doc__)
     parser.add_argument("--rounds", type=int, help="default: all kinds, the likely ones more often")
     parser.add_argument("--seed", type=int, default=0, help="of all that is drawn")

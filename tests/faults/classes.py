@@ -1,4 +1,4 @@
-"""The classes that are graded: one that takes no time, and one in real sandboxed kernels."""
+"""The two classes: one needs no time to grade, the other runs in sandboxed kernels."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ from tests.hood.tiny import (
 
 @dataclass(frozen=True)
 class Class:
-    """A course that waits to be graded.
+    """A course before grading.
 
     Attributes:
-        root: its folder, which stays as it is; each round has a copy.
+        root: the class's folder, never changed; each round has a copy.
         lab: the assignment.
-        before: what it holds.
-        reference: what it holds after a run that nothing disturbed.
-        same_seeds: whether what its cells print is the same with other seeds.
+        before: the folder's content.
+        reference: the folder's content after an undisturbed run.
+        same_seeds: whether the cells print the same text with other seeds.
     """
 
     root: Path
@@ -52,11 +52,11 @@ class Class:
 
     @property
     def students(self) -> int:
-        """How many handed something in."""
+        """The number of submissions."""
         return len(self.reference.rows)
 
     def copy(self, root: Path) -> Path:
-        """A copy of its own, for a round."""
+        """A separate copy, for a round."""
         shutil.copytree(self.root, root, dirs_exist_ok=True)
         if not (root / "phases").exists():
             (root / "nbgrader_config.py").write_text(CONFIG.format(root=str(root)))
@@ -64,12 +64,12 @@ class Class:
 
 
 def words(lab: str, *more: str) -> list[str]:
-    """The command as it is typed."""
+    """The command as an instructor types it."""
     return [sys.executable, "-m", "hood", "grade", lab, *more]
 
 
 def variables(root: Path, tmp: Path) -> dict[str, str]:
-    """The environment of a run: the course's own code, and temporary files where we see them."""
+    """The environment of a run: the course's own code, and a visible folder for temporary files."""
     return {
         **environment(root),
         "PYTHONPATH": f"{root}{os.pathsep}{ROOT}",
@@ -87,10 +87,10 @@ if "hood.grader.batch.worker" in sys.orig_argv:
 
 
 def make_quick(folder: Path) -> Class:
-    """Twenty-six submissions: new ones, resubmitted ones, some with marks by hand, damaged ones.
+    """Twenty-six submissions: new, resubmitted, marked by hand and damaged ones.
 
-    Its grading is a pretence (:class:`tests.hood.classroom.recording.small.Pretend`) in real
-    processes, the warm ones idle (:mod:`tests.faults.idle`).
+    Grading is simulated (:class:`tests.hood.classroom.recording.small.Pretend`) in real processes;
+    the warm ones are idle (:mod:`tests.faults.idle`).
     """
     root = folder / "quick"
     root.mkdir()
@@ -98,7 +98,7 @@ def make_quick(folder: Path) -> Class:
     for package in ("hood", "utils", "benchmarks/records"):
         shutil.copytree(ROOT / package, root / package, dirs_exist_ok=True)
     shutil.copy(ROOT / "course.toml", root)
-    # beside the grader, whose code must be the one that gave the grades of before
+    # written beside the engine now, because earlier and later grades must come from the same code
     (root / "sitecustomize.py").write_text(IN_WORKERS)
     early = [f"early{number}" for number in range(8)]
     for number, student in enumerate(early):
@@ -124,7 +124,7 @@ def make_quick(folder: Path) -> Class:
 
 
 def make_real(folder: Path) -> Class:
-    """Five submissions that run in sandboxes; one of them waits a little, one kills its kernel."""
+    """Five submissions that run in sandboxes; one waits a little, one kills its kernel."""
     root = make_course(folder / "real")
     source = source_notebook()
     write(source, root / "source" / LAB / f"{LAB}.ipynb")
@@ -159,7 +159,7 @@ def _mark_by_hand(url: str) -> None:
 
 
 def _with_reference(root: Path, lab: str, folder: Path, same_seeds: bool) -> Class:
-    """The class, and what comes of it when nothing disturbs."""
+    """The class, and the result of an undisturbed run."""
     before = look(root, lab)
     made = Class(root, lab, before, before, same_seeds)
     calm, tmp = made.copy(folder / f"{root.name}-calm"), folder / f"{root.name}-tmp"
@@ -171,8 +171,8 @@ def _with_reference(root: Path, lab: str, folder: Path, same_seeds: bool) -> Cla
     if done.returncode:
         raise RuntimeError(f"the class can't be graded at all:\n{done.stdout}{done.stderr}")
     if left := processes.after_a_while(lambda: os.listdir(tmp)):
-        raise RuntimeError(f"a run that nothing disturbed leaves {left} in the temporary folder")
-    # what it compiled, each round need not compile again
+        raise RuntimeError(f"an undisturbed run leaves {left} in the temporary folder")
+    # with the files that Python has compiled, so that rounds do not compile the code again
     for package in ("hood", "utils"):
         shutil.copytree(calm / package, root / package, dirs_exist_ok=True)
     return Class(root, lab, before, look(calm, lab), same_seeds)

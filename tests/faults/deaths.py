@@ -1,4 +1,4 @@
-"""Signals for the processes of a run: each function starts one and says how it ended."""
+"""Signals for the processes of a run: each function starts a run and returns how it ended."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def killed_early(scene: Scene) -> Struck:
 
 
 def killed_twice(scene: Scene) -> Struck:
-    """SIGKILL, and SIGKILL for the run that goes on, which starts beside what is left of it."""
+    """SIGKILL for a run, and for the next, which starts while processes of the first still run."""
     run, first = scene.aimed()
     processes.kill(run.pid)
     run.wait()
@@ -59,7 +59,7 @@ def all_killed(scene: Scene) -> Struck:
     for pid in (run.pid, *workers):
         processes.kill(pid)
     status = run.wait()
-    for left in scene.tmp.glob("open-the-hood-worker-*"):  # nobody is there to do it
+    for left in scene.tmp.glob("open-the-hood-worker-*"):  # no process is left to do it
         scene.remove(left)
     return Struck(f"SIGKILL for all after {number}", at, status, (KILLED, 0))
 
@@ -75,7 +75,7 @@ def worker(scene: Scene) -> Struck:
         at = scene.recorded()
         processes.kill(scene.rng.choice(processes.workers(run.pid) or [-1]))
         struck.append(str(number))
-    # one that dies while it starts ends the run: it might be the machine's fault
+    # a worker that dies at its start ends the run, because the machine might be the cause
     return Struck(f"worker killed after {' and '.join(struck)}", at, run.wait(), (0, 2))
 
 
@@ -86,7 +86,7 @@ def writer(scene: Scene) -> Struck:
 
 
 def writer_at(scene: Scene, point: str) -> Struck:
-    """SIGKILL at that point, in a submission that is drawn."""
+    """SIGKILL at a point of the writer's work, in a random submission."""
     at = scene.rng.randrange(1, scene.cls.students - len(scene.cls.before.keys) + 3)
     spec = {"point": point, "at": at}
     if point == "statement":
@@ -101,7 +101,7 @@ def writer_at(scene: Scene, point: str) -> Struck:
 
 
 def _begun(scene: Scene) -> tuple[Run, int]:
-    """A run that has recorded something: before that it may be Python, starting, that is hit."""
+    """A run that has recorded something. Before that, the signal might come while Python starts."""
     first = scene.recorded() + 1
     run, number = scene.aimed()
     run.until_recorded(first)
@@ -163,9 +163,9 @@ def zygote(scene: Scene) -> Struck:
 
 
 def kernel(scene: Scene) -> Struck:
-    """SIGKILL for a learner's kernel, which nothing can tell from one that killed itself.
-
-    Who was in it is graded as if it had; a person who knows better has that one graded again.
+    """SIGKILL for a learner's kernel. This looks as if the learner's code had killed the kernel,
+    and the learner is graded accordingly. An instructor who knows better grades the submission
+    again.
     """
     run = scene.grade("--workers", "1")
     at = _in_a_kernel(scene, run)
@@ -203,13 +203,13 @@ def entering(scene: Scene) -> Struck:
     time.sleep(seconds)
     processes.kill(run.pid)
     status = run.wait()
-    for left in scene.tmp.glob("tmp*"):  # the release, which nobody wants
+    for left in scene.tmp.glob("tmp*"):  # the release, which is not needed
         scene.remove(left)
     return Struck(f"SIGKILL {seconds:.1f} s into entering the lab", 0, status, (KILLED, 0))
 
 
 def _in_a_kernel(scene: Scene, run: Run) -> int:
-    """Wait for a kernel, then a little; returns how many are recorded."""
+    """Wait for a kernel, and then a little longer. Returns how many submissions are recorded."""
     number = scene.rng.randrange(scene.cls.students - 1)
     run.until_recorded(number)
     run.until(lambda: processes.kernels(run.pid))
@@ -222,7 +222,7 @@ def _in_a_kernel(scene: Scene, run: Run) -> int:
 def _cluster(
     scene: Scene, workers: int
 ) -> Iterator[tuple[str, subprocess.Popen, list[subprocess.Popen]]]:
-    """A Dask scheduler and workers, as processes; the address comes first."""
+    """A Dask scheduler and workers, as processes. Yields the address first."""
     scratch = scene.folder / "dask"
     scratch.mkdir()
     told = scratch / "scheduler.json"

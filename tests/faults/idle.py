@@ -1,7 +1,7 @@
-"""For rounds that never ask for a kernel: the warm process lives as always, and imports nothing.
+"""For rounds that need no kernel: the warm process runs as usual, but imports nothing.
 
-Imported by the workers of the quick class, see :func:`tests.faults.classes.make_quick`. Only what
-the warm process would import is left out; it takes its time, and has to be ended and cleared up.
+The workers of the quick class import this module, see :func:`tests.faults.classes.make_quick`. The
+warm process still takes time to start, and something must end it and clean up after it.
 """
 
 from hood.grader.sandbox import warm_process

@@ -1,4 +1,4 @@
-"""What can happen to a grading run, and how often it is tried."""
+"""The faults that can hit a grading run, and how often each is tried."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ class Kind:
     """A fault.
 
     Attributes:
-        strike: does it.
-        rounds: how many of the default ones.
-        real: whether the class is the one in sandboxed kernels.
-        root: whether only root can do it.
+        strike: causes the fault.
+        rounds: the fault's share of the default rounds.
+        real: whether the fault needs the class in sandboxed kernels.
+        root: whether only root can cause the fault.
     """
 
     strike: Callable[[Scene], Struck]

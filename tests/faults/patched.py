@@ -1,8 +1,9 @@
-"""``python -m hood`` with a death planned at one point of its writer, or less patience.
+"""``python -m hood`` with less patience, or with a planned point at which its writer kills the
+process.
 
 ``python -m tests.faults.patched SPEC grade LAB ...``. SPEC is JSON: ``patience`` in seconds for a
-locked gradebook; ``point``, one of :data:`POINTS`, at which the process kills itself; ``at``, in
-the how-manieth submission that it records; ``statement``, at the how-manieth of its statements.
+locked gradebook; ``point``, one of :data:`POINTS`, at which the process kills itself; ``at``, the
+number of the submission in the order of recording; ``statement``, the number of its statement.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ POINTS = {
 
 
 def die(*_: object) -> None:
-    """End as by the kernel's hand: nothing is flushed, nothing is put in order."""
+    """End as if killed by the kernel: without a flush and without any cleanup."""
     os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -54,11 +55,11 @@ class Plan:
         self._records = self._statements = 0
 
     def here(self, point: str) -> bool:
-        """Whether that is the point, and this the submission."""
+        """Whether the planned point and the planned submission are reached."""
         return point == self._point and self._records == self._at
 
     def make(self) -> None:
-        """Wrap what the point lies in."""
+        """Wrap the function that contains the point."""
         _after(module, "_write_file", lambda: self.here("writing") and die())
         _before(Writer, "_write", lambda *_: self.here("renamed") and die())
         _before(Path, "rename", self._rename)

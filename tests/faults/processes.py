@@ -1,4 +1,4 @@
-"""Finds the processes of a grading run: below it, and whatever it may have left behind."""
+"""Finds the processes of a grading run: its descendants, and those that it left behind."""
 
 from __future__ import annotations
 
@@ -36,15 +36,13 @@ def zygotes(pid: int) -> list[int]:
 
 
 def kernels(pid: int) -> list[int]:
-    """The kernels in sandboxes: forks of a zygote that are in a PID namespace of their own."""
+    """The kernels in sandboxes: forks of a zygote that are in a separate PID namespace."""
     forks = [one for zygote in zygotes(pid) for one in _children(zygote)]
     return [one for one in forks if ZYGOTE in _command(one) and _is_in_sandbox(one)]
 
 
 def of(folder: Path) -> list[int]:
-    """Processes whose command line or environment names the folder; none that only waits for us
-    to read its end.
-    """
+    """Processes whose command line or environment names the folder, without zombies."""
     found = []
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit() or int(entry.name) == os.getpid():
@@ -56,8 +54,9 @@ def of(folder: Path) -> list[int]:
 
 
 def after_a_while(left: Callable[[], list]) -> list:
-    """What is left and does not vanish: a warm process that is killed while it starts clears up
-    when it has started.
+    """The processes that stay.
+
+    A warm process that gets the signal at its start cleans up after it has started.
     """
     end = time.monotonic() + PATIENCE
     while (found := left()) and time.monotonic() < end:
@@ -66,12 +65,12 @@ def after_a_while(left: Callable[[], list]) -> list:
 
 
 def named(pids: list[int]) -> str:
-    """Their command lines, for a message."""
+    """The processes' command lines, for a message."""
     return "; ".join(f"{pid} {_command(pid)[:150].replace(bytes(1), b' ')!r}" for pid in pids)
 
 
 def kill(pid: int) -> None:
-    """SIGKILL, if it is still there."""
+    """Send SIGKILL if the process still exists."""
     with suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)
 

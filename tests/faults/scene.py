@@ -1,4 +1,4 @@
-"""One round: a copy of a class, a run that something happens to, and the run after it."""
+"""One round: a copy of a class, a disturbed run, and the run after it."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ class Struck:
     """How the disturbed run went.
 
     Attributes:
-        what: was done to it, in words.
-        at: how many submissions were recorded then.
-        status: its exit status.
-        right: the exit statuses that are right.
-        says: what its output must say, as a pattern; or empty.
-        open_marks: whether it may record learners without a verdict.
-        again: more words for the run after it.
-        by_learner: who is graded as if their own code had ended the kernel.
+        what: the fault, in words.
+        at: how many submissions were recorded at that moment.
+        status: the run's exit status.
+        right: the expected exit statuses.
+        says: a pattern that the output must match; or empty.
+        open_marks: whether the run may record learners without a verdict, too.
+        again: more words for the next run.
+        by_learner: the learners graded as if their own code had ended the kernel.
     """
 
     what: str
@@ -50,7 +50,10 @@ class Struck:
 
 
 class Run:
-    """A grading run as a process of its own. Its output goes to a file, which nobody reads late."""
+    """A grading run as a separate process.
+
+    Its output goes to a file, so that no pipe can fill up.
+    """
 
     def __init__(self, command: list[str], scene: Scene, **options: object):
         self.log = scene.folder / f"run{len(scene.runs)}.log"
@@ -75,15 +78,15 @@ class Run:
 
     @property
     def said(self) -> str:
-        """What it printed, in one line."""
+        """What the run printed, in one line."""
         return " ".join(self.log.read_text(errors="replace").split())
 
     def until(self, happened: Callable[[], object], step: float = 0.004) -> bool:
-        """Wait for something; False when the run ends before."""
+        """Wait for an event; return False if the run ends first."""
         return self._scene.until(lambda: happened() or self.over, step) and not self.over
 
     def until_recorded(self, number: int) -> bool:
-        """Wait until so many are recorded."""
+        """Wait until `count` submissions are recorded."""
         return self.until(lambda: recorded(self._scene.root) >= number)
 
     def wait(self) -> int:
@@ -92,18 +95,18 @@ class Run:
 
 
 class Scene:
-    """A copy of a class and all that happens to it. Use it as a context manager.
+    """A copy of a class and the runs on it. Use it as a context manager.
 
     Attributes:
         root: the course folder.
         tmp: the temporary folder of every process of the round.
-        rng: whatever is drawn for the round.
+        rng: the random generator of the round.
     """
 
     def __init__(self, of: Class, seed: str, base: Path):
         self.cls = of
         self.rng = random.Random(seed)
-        # short: a socket's path in it may have 107 characters
+        # a short path, because the path of a socket in this folder may have at most 107 characters
         self.folder = Path(tempfile.mkdtemp(prefix="r", dir=base))
         self.root, self.tmp = self.folder / "course", self.folder / "t"
         self.runs: list[Run] = []
@@ -135,20 +138,20 @@ class Scene:
         return Run(words(self.cls.lab, *more), self, **options)
 
     def patched(self, spec: dict, *more: str) -> Run:
-        """Start the command with something planned, see :mod:`tests.faults.patched`."""
+        """Start the command with a planned fault, see :mod:`tests.faults.patched`."""
         command = [sys.executable, "-m", "tests.faults.patched", json.dumps(spec), "grade"]
         return Run([*command, self.cls.lab, *more], self)
 
     def workers(self) -> tuple[str, str]:
-        """Words for one worker or two."""
+        """Options for one worker or two."""
         return "--workers", str(self.rng.choice((1, 1, 2)))
 
     def somewhere(self) -> int:
-        """A number of recorded submissions, from those before the run to all."""
+        """A random number of recorded submissions: at least those before the run, at most all."""
         return self.rng.randrange(len(self.cls.before.keys), self.cls.students)
 
     def aimed(self, patience: float = 0.0) -> tuple[Run, int]:
-        """A run, at the moment at which a number of submissions that is drawn is recorded."""
+        """A run, at the moment when a random number of submissions is recorded."""
         words = self.workers()
         run = self.patched({"patience": patience}, *words) if patience else self.grade(*words)
         number = self.somewhere()
@@ -161,7 +164,7 @@ class Scene:
         return recorded(self.root)
 
     def until(self, happened: Callable[[], object], step: float = 0.05) -> bool:
-        """Wait for something to be true. Raises TimeoutError."""
+        """Wait until a condition is true; raise TimeoutError if it stays false."""
         end = time.monotonic() + PATIENCE
         while not happened():
             if time.monotonic() > end:
@@ -170,11 +173,11 @@ class Scene:
         return True
 
     def remove(self, left: Path) -> None:
-        """Take away what a process left that had no chance to."""
+        """Remove the files of a process that could not clean up."""
         shutil.rmtree(left, ignore_errors=True)
 
     def mount(self, place: Path, options: str) -> None:
-        """A small file system of its own at a place, with what lies there."""
+        """Mount a small file system at a path, with copies of the files that are there."""
         place.mkdir(exist_ok=True)
         aside = self.folder / f"aside{len(self._mounts)}"
         shutil.copytree(place, aside)
@@ -185,7 +188,7 @@ class Scene:
 
 
 def check(scene: Scene, strike: Callable[[Scene], Struck]) -> tuple[Struck, str, list[str]]:
-    """Play a round: what was done, what the run after it did, and what is not right."""
+    """Play a round; return the fault, what the next run did, and the errors."""
     cls = scene.cls
     struck = strike(scene)
     wrong = []
@@ -216,7 +219,7 @@ def check(scene: Scene, strike: Callable[[Scene], Struck]) -> tuple[Struck, str,
 
 
 def _same_with_the_same_seeds(scene: Scene, end: State) -> list[str]:
-    """Grade all again, undisturbed, with the seeds of before: it must print the same, too."""
+    """Grade all again, undisturbed and with the same seeds: the outputs must be equal, too."""
     run = scene.grade("--regrade", "--workers", "1")
     if run.wait():
         return [f"grading again: {run.said}"]
@@ -230,7 +233,7 @@ def _count(run: Run, what: str) -> int:
 
 
 def _left_behind(scene: Scene, files: bool) -> list[str]:
-    """Processes of the round that are still there, and its temporary files, once all is over."""
+    """The round's remaining processes and temporary files at its end."""
     others = {other.pid for other in scene.others if other.poll() is None}
     others |= {pid for other in others for pid in processes.below(other)}
 

@@ -1,4 +1,4 @@
-"""A run that finds no room on a disk, or a gradebook that another program has locked."""
+"""A full disk, or a gradebook that another program has locked."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PATIENCE = 3.0
 
 
 def disk_full(scene: Scene) -> Struck:
-    """The disk of the course is full, or that of its graded files alone."""
+    """The disk of the course is full, or only the disk of its graded files is full."""
     place = scene.rng.choice((scene.root, scene.root / "autograded"))
     scene.mount(place, "size=12m")
     run, number = scene.aimed()
@@ -46,7 +46,8 @@ def tmp_full(scene: Scene) -> Struck:
     scene.mount(scene.tmp, "size=12m,nr_inodes=64")
     run, number = scene.aimed()
     at = scene.recorded()
-    # again and again, as what a process gives up is free for the next
+    # fill the folder again and again, because another process can use the space that one process
+    # frees
     run.until(lambda: _crowd(scene.tmp))
     status = run.wait()
     for filler in scene.tmp.glob("filler*"):
@@ -65,7 +66,7 @@ def locked_long(scene: Scene) -> Struck:
 
 
 def locked_short(scene: Scene) -> Struck:
-    """Another program locks the gradebook for shorter than that."""
+    """Another program locks the gradebook for less time than the writer's patience."""
     run, number = scene.aimed(patience=60.0)
     with _locked(scene) as at:
         time.sleep(2)
@@ -73,7 +74,7 @@ def locked_short(scene: Scene) -> Struck:
 
 
 def locked_at_start(scene: Scene) -> Struck:
-    """The gradebook is locked already when the run starts, for good or not."""
+    """The gradebook is locked already when the run starts, for ever or for a while."""
     long = scene.rng.choice((True, False))
     with _locked(scene) as at:
         run = scene.patched({"patience": PATIENCE if long else 60.0}, *scene.workers())
@@ -89,7 +90,7 @@ def locked_at_start(scene: Scene) -> Struck:
 
 @contextmanager
 def _locked(scene: Scene) -> Iterator[int]:
-    """The gradebook, locked by us."""
+    """The gradebook, locked by this process."""
     with closing(sqlite3.connect(scene.root / "gradebook.db", timeout=60)) as connection:
         connection.execute("BEGIN IMMEDIATE")
         at = scene.recorded()
@@ -98,7 +99,7 @@ def _locked(scene: Scene) -> Iterator[int]:
 
 
 def _fill(folder: Path) -> Path:
-    """A file that leaves no byte free."""
+    """Fill the file system with one file."""
     filler = folder / "filler"
     with filler.open("wb", buffering=0) as file:
         for size in (1 << 20, 1 << 12, 1):
@@ -109,7 +110,7 @@ def _fill(folder: Path) -> Path:
 
 
 def _crowd(folder: Path) -> None:
-    """Files until there may be no more."""
+    """Make files until no more are allowed."""
     with contextlib.suppress(OSError):
         while True:
             (folder / f"filler{time.monotonic_ns()}").touch()

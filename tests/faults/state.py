@@ -1,4 +1,4 @@
-"""What a course folder holds, in a form that two runs can be compared in."""
+"""The content of a course folder, in a form in which two runs can be compared."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import Any
 from hood.verdict import VERDICT_MIME
 
 OUR_TABLE = "open_the_hood_graded"
-# By student: every row that says something of a submission, duplicates included.
+# Queries for every row about a submission, with its student and including duplicates.
 ROWS = {
     "submission": """
         SELECT s.student_id, s.timestamp, a.name
@@ -50,12 +50,12 @@ class State:
         rows: of the gradebook by student, as `ROWS` reads them.
         keys: of the recorded jobs, by student.
         seeds: as recorded and as in the files, by student.
-        counts: rows of each table, so that one which belongs to nobody shows.
+        counts: the number of rows of each table, which shows rows that belong to no student.
         journal: how SQLite writes, ``delete`` or ``wal``.
-        sound: what `integrity_check` says, or why the gradebook can't be read.
-        beside: files beside the gradebook that have its name.
-        files: below ``autograded/`` by student and path: what each says, without times and seeds.
-        loose: what lies in ``autograded/`` or a student's folder and is no graded submission.
+        sound: the result of `integrity_check`, or why the gradebook can't be read.
+        beside: files beside the gradebook whose names begin with its name.
+        files: below ``autograded/`` by student and path: the content, without times and seeds.
+        loose: other entries of ``autograded/`` or of a student's folder.
         outputs: of the graded notebooks' cells by student; they may depend on the seed.
     """
 
@@ -71,7 +71,7 @@ class State:
     outputs: dict[str, Any]
 
     def done(self, reference: State) -> set[str]:
-        """Who needs no grading any more: marks, record and files are those of the reference."""
+        """The students whose marks, record and files equal those of the reference."""
         return {
             student
             for student, key in self.keys.items()
@@ -81,7 +81,7 @@ class State:
 
 
 def look(root: Path, lab: str) -> State:
-    """Read a course in which nothing runs, and leave it as it is: also what a killed run left."""
+    """Read a course while nothing runs, and change nothing, not even a killed run's files."""
     with tempfile.TemporaryDirectory(prefix="faults-") as folder:
         for path in root.glob("gradebook.db*"):
             shutil.copy(path, folder)
@@ -105,7 +105,7 @@ def look(root: Path, lab: str) -> State:
 
 
 def recorded(root: Path) -> int:
-    """How many submissions are recorded while a run is at work; it is not disturbed by this."""
+    """How many submissions a running command has recorded; this does not disturb it."""
     try:
         address = f"file:{root / 'gradebook.db'}?mode=ro"
         with closing(sqlite3.connect(address, uri=True, timeout=0.2)) as connection:
@@ -115,9 +115,9 @@ def recorded(root: Path) -> int:
 
 
 def differences(found: State, expected: State, same_seeds: bool) -> list[str]:
-    """What is not as it is after a run that nothing disturbed.
+    """The differences from an undisturbed run.
 
-    same_seeds: whether what the cells printed is comparable, too
+    same_seeds: whether the cells' outputs are compared, too
     """
     out = []
     for what in ("rows", "keys", "files", *(["outputs"] if same_seeds else [])):
@@ -138,7 +138,7 @@ def differences(found: State, expected: State, same_seeds: bool) -> list[str]:
 
 
 def halves(found: State, before: State, reference: State) -> list[str]:
-    """What a run that ended early has left half done: each learner's is the old or the new."""
+    """The half-done changes of a run that ended early. A learner's state must be old or new."""
     out = [] if found.sound in ("ok", "no tables") else [f"integrity: {found.sound}"]
     for student, rows in found.rows.items():
         if rows not in (before.rows.get(student), reference.rows[student]):
@@ -154,7 +154,7 @@ def halves(found: State, before: State, reference: State) -> list[str]:
 
 
 def _first(found: Any, expected: Any, where: str = "") -> str:
-    """Where two nested things differ first, and how; or empty."""
+    """The first difference of two nested values and its place; or empty."""
     if found == expected:
         return ""
     if isinstance(found, dict) and isinstance(expected, dict) and set(found) == set(expected):
@@ -172,7 +172,8 @@ def _database(connection: sqlite3.Connection) -> tuple[dict, dict, dict, dict, s
     rows, keys, seeds = defaultdict(list), {}, {}
     try:
         sound = connection.execute("PRAGMA integrity_check").fetchone()[0]
-        # without nbgrader's own note of its version, which a kill while it makes a gradebook loses
+        # without nbgrader's own note of its version, which is lost if nbgrader is killed while it
+        # makes a gradebook
         query = "SELECT name FROM sqlite_master WHERE type = 'table' AND name != 'alembic_version'"
         names = connection.execute(query)
         tables = sorted(name for (name,) in names)
@@ -224,7 +225,7 @@ def _files(folder: Path, lab: str) -> tuple[dict, dict, list[str]]:
 
 
 def _said(path: Path) -> tuple[Any, Any]:
-    """Mode and content, without what differs from run to run; and a notebook's outputs."""
+    """A file's mode, its content without what differs in each run, and a notebook's outputs."""
     mode, data = path.stat().st_mode, path.read_bytes()
     if path.suffix != ".ipynb":
         return (mode, data), None
@@ -237,14 +238,14 @@ def _said(path: Path) -> tuple[Any, Any]:
     outputs = []
     for cell in nb["cells"]:
         cell["metadata"].pop("execution", None)
-        cell.pop("execution_count", None)  # of a cell that killed its kernel, chance decides
+        cell.pop("execution_count", None)  # the output of a cell that killed its kernel is random
         cell["metadata"].get("open_the_hood", {}).pop("seconds", None)
         outputs.append([_without_examples(output) for output in cell.pop("outputs", [])])
     return (mode, nb), outputs
 
 
 def _without_examples(output: dict[str, Any]) -> dict[str, Any]:
-    """An output of a cell; of a verdict what programs read, without the calls drawn to paste."""
+    """An output of a cell; of a verdict, only the data for programs, without the example calls."""
     verdict = output.get("data", {}).get(VERDICT_MIME)
     if verdict is None:
         return output

@@ -20,8 +20,9 @@ KINDS = (
 
 
 @pytest.mark.slow(95)
-def test_whatever_happens_to_a_run_the_next_one_ends_with_the_same_grades(full, monkeypatch):
-    # in memory, as pytest's folders; not below them, whose names are too long for a socket's path
+def test_after_any_fault_the_next_run_ends_with_the_same_grades(full, monkeypatch):
+    # in memory, like pytest's folders, but not inside these folders, whose names are too long for a
+    # socket's path
     monkeypatch.setattr(tempfile, "tempdir", os.environ.get("PYTEST_DEBUG_TEMPROOT"))
     console = Console(file=io.StringIO(), width=200)
     status = main([] if full else ["--only", *KINDS, "--rounds", str(len(KINDS))], console)

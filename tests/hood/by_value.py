@@ -1,4 +1,4 @@
-"""Send a value to nowhere and receive it."""
+"""Send a value through the connection's codec, without a connection."""
 
 from typing import Any
 

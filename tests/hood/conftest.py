@@ -1,4 +1,4 @@
-"""A class that nbgrader itself has graded once, for every test that looks at the results."""
+"""A class that is graded once, for every test of the results."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class GradedCourse:
     Attributes:
         status: the command's exit status.
         printed: the command's output.
-        left: what it and all its processes left in the folder for temporary files.
+        left: the temporary files that the command and all its processes left.
     """
 
     root: Path
@@ -72,7 +72,7 @@ def problems() -> list[str]:
 
 
 def demand_sandboxes(problems: list[str]) -> None:
-    """Without bubblewrap a test that needs a sandbox is skipped; with it, it fails without one."""
+    """Skip a test that needs a sandbox if bubblewrap is missing; otherwise require a sandbox."""
     if problems and shutil.which("bwrap"):
         pytest.fail(f"bubblewrap is here, and there is no sandbox: {problems[0]}")
     if problems:
@@ -93,14 +93,14 @@ def graded_course(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> G
 
 
 def grade_tiny(root: Path) -> dict:
-    """Run the demo in a course that has a real learner's submission, too."""
+    """Run the demo in a course that also has a real learner's submission."""
     make_course(root)
     source = source_notebook()
     write(source, root / "source" / LAB / f"{LAB}.ipynb")
     write(released(source), root / "release" / LAB / f"{LAB}.ipynb")
     write(solved(released(source)), root / "submitted" / REAL / LAB / f"{LAB}.ipynb")
     with pytest.MonkeyPatch.context() as patch:
-        # loops that work all the time: tests/hood/grader/execution/test_execute.py
+        # tests/hood/grader/execution/test_execute.py has loops that use the processor
         patch.setattr(accidents, "FOREVER", "__import__('time').sleep(3600)")
         patch.setattr(demo, "CELL_SECONDS", CELL_SECONDS)
         temporary = root / "tmp"
@@ -115,7 +115,7 @@ def grade_tiny(root: Path) -> dict:
 
 @pytest.fixture(scope="module")
 def classroom(tmp_path_factory: pytest.TempPathFactory) -> Course:
-    """A course with three learners' answers in words to be marked; the second is hostile."""
+    """A course with three learners' answers in words to mark; the second is hostile."""
     hostile = "<script>alert(1)</script><img src=//evil.example/x onerror=alert(1)> </script> words"
     answers = {"ana_a": "Because.", "bo_b": hostile, "cy_c": "Shapes."}
     return make_classroom(tmp_path_factory.mktemp("marking") / "course", answers)
@@ -123,7 +123,7 @@ def classroom(tmp_path_factory: pytest.TempPathFactory) -> Course:
 
 @pytest.fixture(scope="session")
 def headers(tmp_path_factory: pytest.TempPathFactory, worker_id: str, compiler: None) -> list[Path]:
-    """Compiled headers, as each of two processes got them that made them at once."""
+    """Compiled headers, from each of two processes that made them at the same time."""
     return [Path(p) for p in made_once(tmp_path_factory, worker_id, "headers", prepared_by_two)[1]]
 
 

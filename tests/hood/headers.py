@@ -24,17 +24,17 @@ def lab() -> NotebookNode:
 
 
 def prepared_by_two(caches: Path) -> list[str]:
-    """Where two processes found them that wanted them at the same time, before they were there."""
+    """The paths that two processes got at the same time, before the headers existed."""
     caches.mkdir()
     with pytest.MonkeyPatch.context() as patch:
-        # what a course in another folder, with a grader of its own, may have put before it
+        # add a path, as a course in another folder with another grader may have done
         patch.setattr(sys, "path", [str(ROOT), *sys.path])
         with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
             return list(pool.map(_prepare, [caches] * 2))
 
 
 def _prepare(caches: Path) -> str:
-    """What a worker does before its first submission."""
+    """A worker's work before its first submission."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(caches))
         return str(prepared_headers())

@@ -1,4 +1,4 @@
-"""A file is replaced at once, whoever else writes it, and who can't write it hears why."""
+"""A file is replaced as a whole, even with other writers, and a failure says why."""
 
 import errno
 import os
@@ -27,7 +27,7 @@ from hood.grader.course import open_course
 from hood.learner import copies, service
 from tests.patience import PATIENCE
 
-# Each file that holds a secret, and what asks for it.
+# Each file that contains a secret, and the function that reads it.
 SECRETS = {
     people.KEY_FILE: people.service_key,
     pseudonyms.KEY_FILE: lambda at: pseudonyms.pseudonyms(at).key,
@@ -44,7 +44,7 @@ print(service_key(root).hex(), pseudonyms(root).key.hex())
 DIES_AT = "os.{name} = lambda *_: os.kill(os.getpid(), 9)"
 
 
-def test_two_who_write_the_same_file_never_mix(tmp_path, monkeypatch):
+def test_two_writers_of_one_file_never_mix(tmp_path, monkeypatch):
     path, replace = tmp_path / "file", atomic_files.os.replace
 
     def second_comes_first(source, target):
@@ -66,7 +66,7 @@ def test_a_name_may_be_as_long_as_the_file_system_allows(tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_what_cannot_be_written_leaves_nothing(tmp_path, monkeypatch):
+def test_a_failed_write_leaves_no_file(tmp_path, monkeypatch):
     def refuses(source, target):
         raise OSError("no space left")
 
@@ -77,7 +77,7 @@ def test_what_cannot_be_written_leaves_nothing(tmp_path, monkeypatch):
 
 
 def asks(folder, first="", **more):
-    """Start a process that asks for all secrets of a folder, after a line of its own."""
+    """Start a process that asks for all secrets of a folder, after running a line."""
     words = [sys.executable, "-c", ASK, first, str(folder)]
     return subprocess.Popen(
         words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **more
@@ -85,13 +85,13 @@ def asks(folder, first="", **more):
 
 
 def kept(folder):
-    """Return what lies in a folder under the names of secrets."""
+    """Return the secrets in a folder, by name."""
     return {name: (folder / name).read_bytes() for name in SECRETS if (folder / name).exists()}
 
 
 @pytest.mark.parametrize("name", SECRETS)
-def test_a_secret_is_made_once_for_its_owner_alone(name, tmp_path):
-    before = os.umask(0)  # a process that lets others read what it makes
+def test_a_secret_is_made_once_and_readable_by_its_owner_alone(name, tmp_path):
+    before = os.umask(0)  # a process whose new files are readable by others
     try:
         first = SECRETS[name](tmp_path)
     finally:
@@ -103,7 +103,7 @@ def test_a_secret_is_made_once_for_its_owner_alone(name, tmp_path):
 
 
 @pytest.mark.parametrize("size", [0, 1, 8])
-def test_a_disk_without_room_leaves_no_part_of_a_secret(size, tmp_path):
+def test_a_full_disk_leaves_no_part_of_a_secret(size, tmp_path):
     def limit():
         resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
 
@@ -128,13 +128,13 @@ def test_a_kill_leaves_no_part_of_a_secret(name, tmp_path):
     }
 
 
-def test_processes_that_begin_at_once_have_the_same_secrets(tmp_path):
+def test_processes_that_start_together_have_the_same_secrets(tmp_path):
     asked = [asks(tmp_path) for _ in range(4)]
     assert len({one.communicate(timeout=PATIENCE)[0] for one in asked}) == 1
     assert sorted(one.name for one in tmp_path.iterdir()) == sorted(SECRETS)
 
 
-def test_of_two_that_make_a_secret_the_first_ones_holds(tmp_path, monkeypatch):
+def test_the_first_of_two_new_secrets_holds(tmp_path, monkeypatch):
     path, link = tmp_path / "key", os.link
 
     def other_comes_first(source, target):
@@ -151,20 +151,20 @@ def test_of_two_that_make_a_secret_the_first_ones_holds(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     "content", [b"", b"\0", b"ab12", b"x" * 31, b"x" * 33, b"x" * 64, b"\xff" * 64]
 )
-def test_a_file_without_a_whole_secret_is_refused_and_stays(name, content, tmp_path):
+def test_a_file_with_an_incomplete_secret_is_refused_and_stays(name, content, tmp_path):
     path = tmp_path / name
     path.write_bytes(content)
     path.chmod(0o600)
     with pytest.raises(UserError) as refused:
         SECRETS[name](tmp_path)
     said = str(refused.value)
-    assert said.startswith(f"{path} should hold the ")
-    assert f"({len(content)} bytes): restore it from a backup, or remove it" in said
+    assert said.startswith(f"{path} should contain the ")
+    assert f"({len(content)} bytes): restore the file from a backup, or remove it" in said
     assert path.read_bytes() == content
 
 
-def test_a_notebook_that_is_fetched_is_whole_or_not_there(tmp_path, monkeypatch, capsys):
-    """A part of a notebook would be taken for a learner's work."""
+def test_a_fetched_notebook_is_whole_or_absent(tmp_path, monkeypatch, capsys):
+    """A partial notebook would count as a learner's work."""
     path = tmp_path / "work" / "01_x" / "01_x.ipynb"
     monkeypatch.setattr(service, "ROOT", tmp_path)
     monkeypatch.setattr(service, "_ask", lambda *_: b"x" * 1000)
@@ -225,11 +225,11 @@ def raising(error, args, root):
     raise error
 
 
-def test_in_a_course_that_may_not_be_written_a_sentence_says_so(readonly, monkeypatch, capsys):
+def test_a_read_only_course_gives_a_sentence(readonly, monkeypatch, capsys):
     status, said = command(monkeypatch, capsys, partial(in_place_of, copies.run, readonly))
     assert status == 2
     assert f"hood work: {readonly}/work can't be used: " in said
-    assert f"has no right to it, and {readonly} belongs to " in said
+    assert f"has no right to use it, and {readonly} belongs to " in said
     assert said.count("\n") == 1
     course = open_course(readonly)
     with lock_grades(course), pytest.raises(UserError) as refused, Writer(course):
@@ -241,19 +241,19 @@ def test_in_a_course_that_may_not_be_written_a_sentence_says_so(readonly, monkey
 @pytest.mark.parametrize(
     ("number", "why"),
     [
-        (errno.EROFS, "file system that is read-only"),
-        (errno.ENOSPC, "no space left"),
-        (errno.EDQUOT, "is full"),
+        (errno.EROFS, "its file system is read-only"),
+        (errno.ENOSPC, "its disk is full"),
+        (errno.EDQUOT, "is used up"),
     ],
 )
-def test_what_the_disk_refuses_is_said_with_the_files_name(
+def test_an_error_of_the_disk_is_reported_with_the_files_name(
     number, why, tmp_path, monkeypatch, capsys
 ):
     path = tmp_path / "reports" / "index.html"
 
     def run(args, root):
         with replacing(path) as fresh, fresh.open("w"):
-            raise OSError(number, os.strerror(number))  # as a write does, which names no file
+            raise OSError(number, os.strerror(number))  # like a write, whose error names no file
 
     status, said = command(monkeypatch, capsys, run)
     assert status == 2
@@ -262,11 +262,11 @@ def test_what_the_disk_refuses_is_said_with_the_files_name(
     assert list(path.parent.iterdir()) == []
 
 
-def test_a_full_database_is_said_and_no_other_error_is_hidden(tmp_path, monkeypatch, capsys):
+def test_a_full_database_is_reported_and_no_other_error_is_hidden(tmp_path, monkeypatch, capsys):
     full = sqlite3.OperationalError("database or disk is full")
     full.sqlite_errorcode = sqlite3.SQLITE_FULL
     said = why_not_written(OperationalError("INSERT", {}, full), tmp_path / "gradebook.db")
-    assert said.startswith(f"{tmp_path}/gradebook.db can't be used: there is no space left")
+    assert said.startswith(f"{tmp_path}/gradebook.db can't be used: its disk is full")
     said = why_not_written(PermissionError(errno.EACCES, "no", "/submitted/a\x1b[2J\udcff/b"))
     assert said.startswith("/submitted/a?[2J?/b can't be used: ")
     for error in (FileNotFoundError(errno.ENOENT, "gone", "x"), ZeroDivisionError()):
@@ -276,8 +276,8 @@ def test_a_full_database_is_said_and_no_other_error_is_hidden(tmp_path, monkeypa
             )
 
 
-def test_what_was_read_of_a_file_is_read_again_only_of_another_one(tmp_path):
-    """Else forty lists of labs at once hash every notebook of a learner forty times."""
+def test_a_file_is_read_again_only_after_it_was_replaced(tmp_path):
+    """Otherwise forty simultaneous lists of labs hash every notebook of a learner forty times."""
     path, read = tmp_path / "file", []
 
     @read_once
@@ -287,7 +287,7 @@ def test_what_was_read_of_a_file_is_read_again_only_of_another_one(tmp_path):
 
     write_whole(path, b"one")
     assert [size(path), size(path), len(read)] == [3, 3, 1]
-    write_whole(path, b"two")  # as long, and as fast as a machine can
+    write_whole(path, b"two")  # the same length, and as fast as the machine can
     assert [size(path), size(path), len(read)] == [3, 3, 2]
     path.unlink()
     with pytest.raises(FileNotFoundError):

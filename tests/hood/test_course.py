@@ -1,4 +1,4 @@
-"""Which course a process works for, and what its course.toml says."""
+"""The course that a process works for, and the settings in its course.toml."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hood.phase_paths import environment_with
 
 @pytest.fixture
 def other(tmp_path: Path) -> Path:
-    """A course with a package of its own."""
+    """A course with its own package."""
     root = tmp_path / "other"
     (root / "tools").mkdir(parents=True)
     (root / "tools" / "__init__.py").write_text("WORD = 'spade'\n")
@@ -48,7 +48,7 @@ def test_a_child_works_for_the_course_of_its_folder_and_imports_its_packages(oth
     assert done.stdout == f"{other} spade\n"
 
 
-def test_where_a_folder_is_no_course_a_child_works_for_the_one_of_its_parent(tmp_path):
+def test_in_a_folder_without_a_course_a_child_uses_its_parents_course(tmp_path):
     told = environment_with(tmp_path)
     assert told[VARIABLE] == str(ENGINE)
     assert told["PYTHONPATH"].split(os.pathsep)[:2] == [str(tmp_path), str(ENGINE)]
@@ -57,12 +57,17 @@ def test_where_a_folder_is_no_course_a_child_works_for_the_one_of_its_parent(tmp
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("titel = 'x'", "has titel; expected keys are"),
+        ("titel = 'x'", "unknown keys titel; expected keys:"),
+        (
+            "id = 'My course'",
+            "expected lower-case letters, digits and '-' in `id`, got 'My course'",
+        ),
+        ("[[phases]]\nname = '1_a'\ntitle = 'A'", "such as 01_tensors, got '1_a'"),
         ("[[phases]]\nname = '01_a'", "missing 1 required positional argument: 'title'"),
         ("title =", "can't be read"),
     ],
 )
-def test_what_is_wrong_in_the_file_is_said(tmp_path, text, said):
+def test_an_error_in_the_file_is_reported(tmp_path, text, said):
     (tmp_path / FILE).write_text(text)
     with pytest.raises(UserError, match=said):
         course(tmp_path)

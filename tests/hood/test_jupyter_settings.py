@@ -1,4 +1,4 @@
-"""JupyterLab's settings for learners, and for those who teach."""
+"""JupyterLab's settings for learners and for instructors."""
 
 import os
 
@@ -27,12 +27,12 @@ def test_both_have_links_to_sections_and_no_news_and_teachers_the_menus(
     disabled = read.get("page_config")["disabledExtensions"]
     assert [name for name, is_disabled in disabled.items() if is_disabled] == without
     settings = read.get("default_setting_overrides")
-    # the others do not lead to a section of a notebook that is being opened
+    # other links do not reach a section of a notebook that is still opening
     assert settings[TRACKER] == {"windowingMode": "full"}
     assert settings[NEWS] == {"fetchNews": "false", "checkForUpdates": False}
     assert (MENU in settings) == menu
 
 
 @pytest.mark.parametrize("place", ["Makefile", "docs/how-to/jupyterhub.md"])
-def test_who_teaches_has_both_folders(place):
+def test_instructors_have_both_folders(place):
     assert "hood/classroom/marking/jupyter:" in (ROOT / place).read_text(encoding="utf-8")

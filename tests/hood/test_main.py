@@ -1,4 +1,4 @@
-"""How commands end whose output nobody reads any more."""
+"""How commands end when their output is no longer read."""
 
 import os
 import subprocess
@@ -17,7 +17,7 @@ program.main = command
 sys.exit(program.as_program())
 """
 MANY = "for line in range(100_000): print(line)"
-ONE = "print(1); return 2"  # which stays in the buffer until the end
+ONE = "print(1); return 2"  # short enough to stay in the buffer until the end
 BY_RICH = "from rich.console import Console; [Console().print(1) for _ in range(10)]"
 NO_READER = "import socket; a, b = socket.socketpair(); b.close(); a.send(b'1')"
 
@@ -40,11 +40,11 @@ def test_a_command_that_nobody_reads_ends_quietly(does):
     assert ended(["-c", COMMAND.format(does)]) == (141, "")
 
 
-def test_so_does_one_that_only_says_how_it_is_used():
+def test_a_usage_message_that_nobody_reads_ends_quietly():
     assert ended(["-m", "hood", "--help"]) == (141, "")
 
 
-def test_what_breaks_elsewhere_is_told():
+def test_other_broken_pipes_are_reported():
     status, said = ended(["-c", COMMAND.format(NO_READER)], reader=True)
     assert (status, "BrokenPipeError" in said) == (1, True)
     assert ended(["-c", COMMAND.format("sys.exit(2)")], reader=True) == (2, "")

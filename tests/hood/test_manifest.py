@@ -1,4 +1,4 @@
-"""What a result rests on: what changes it, and above all what does not."""
+"""The manifest of a result: which changes alter it, and above all which do not."""
 
 import ast
 import json
@@ -17,7 +17,7 @@ from tests.hood.other_versions import pretend
 
 LABS = [phase.name for phase in phases() if phase.lab.exists()]
 SHOWS = ("utils.notebook.", "utils.views.")
-# A lab shows by it that its answer works over real processes; no check asks it.
+# A lab uses this module to show that an answer works over real processes. No check uses it.
 DEMONSTRATION = {"utils.instruments.world.gloo"}
 
 
@@ -79,7 +79,7 @@ def with_words_changed(text):
     return f"{''.join(lines)}\n# A remark at the end.\n"
 
 
-def test_no_colour_comment_or_docstring_makes_a_grade_another_one(copy):
+def test_colours_comments_and_docstrings_change_no_grades_manifest(copy):
     before = copy.grades()
     style = (ROOT / "utils/notebook/style.py").read_text(encoding="utf-8")
     colour = re.search(r'"#[0-9a-f]{6}"', style)[0]
@@ -93,7 +93,7 @@ def test_no_colour_comment_or_docstring_makes_a_grade_another_one(copy):
     assert copy.grades() == before
 
 
-def test_a_changed_line_of_what_judges_makes_all_grades_others(copy):
+def test_a_changed_line_of_the_judge_changes_all_manifests(copy):
     before = copy.grades()
     for name in ("hood/judge/verdicts/judge.py", "hood/grader/inside/kernel.py", "hood/verdict.py"):
         path = copy.root / name
@@ -104,7 +104,7 @@ def test_a_changed_line_of_what_judges_makes_all_grades_others(copy):
         before = now
 
 
-def test_what_authors_and_classes_use_makes_no_grade_another_one(copy):
+def test_code_for_authors_and_classes_changes_no_manifest(copy):
     before = copy.grades()
     for name in ("hood/authoring/lint.py", "hood/classroom/report/tally.py", "hood/__main__.py"):
         copy.write(name, "CHANGED = 1\n")
@@ -121,7 +121,7 @@ def test_what_authors_and_classes_use_makes_no_grade_another_one(copy):
         ("utils/minigpt/data/manifest.json", {"03_module"}),
     ],
 )
-def test_a_check_and_what_it_imports_or_reads_makes_the_grades_of_its_labs_others(copy, name, labs):
+def test_a_check_and_its_imports_and_data_change_its_labs_manifests(copy, name, labs):
     before = copy.grades()
     path = copy.root / name
     copy.write(name, f"{path.read_text(encoding='utf-8') if path.exists() else ''}\nCHANGED = 1\n")
@@ -132,7 +132,7 @@ def test_a_check_and_what_it_imports_or_reads_makes_the_grades_of_its_labs_other
     assert said == ["another version of the lab's checks or of what they import"]
 
 
-def test_a_record_counts_where_what_reads_records_is_reached(copy):
+def test_a_record_counts_if_its_reader_is_imported(copy):
     before = copy.grades()
     [record, *_] = sorted((copy.root / "benchmarks/records").glob("*/minigpt.json"))
     copy.write(record.relative_to(copy.root).as_posix(), b"{}")
@@ -141,7 +141,7 @@ def test_a_record_counts_where_what_reads_records_is_reached(copy):
     assert "00_hello" not in changed
 
 
-def test_what_an_answer_breaks_is_said_for_people_and_decides_nothing(copy):
+def test_the_rule_that_an_answer_breaks_is_documentation_and_does_not_count(copy):
     name = "phases/01_tensors/answers/shared.toml"
     [path, *_] = sorted((copy.root / "phases/01_tensors/answers").glob("*.toml"))
     name = path.relative_to(copy.root).as_posix()
@@ -161,21 +161,21 @@ def test_another_torch_is_seen_and_named(tmp_path, monkeypatch):
     assert now.compared_with(before) == [f"torch 9.9.9 instead of torch {installed}"]
 
 
-def test_how_a_package_was_built_is_no_other_version(tmp_path, monkeypatch):
+def test_a_packages_build_is_no_other_version(tmp_path, monkeypatch):
     installed = manifest.versions()["torch"]
     pretend(tmp_path, "torch", f"{installed}+cu199")
     monkeypatch.syspath_prepend(tmp_path)
     assert manifest.versions()["torch"] == installed
 
 
-def test_which_packages_decide_the_course_says(tmp_path):
+def test_the_course_names_the_packages_that_count(tmp_path):
     (tmp_path / "course.toml").write_text('versions = ["numpy", "no-such-package"]')
     assert list(manifest.versions(tmp_path)) == ["Python", "numpy", "no-such-package"]
     assert manifest.versions(tmp_path)["no-such-package"] == "not installed"
     assert "torch" in course(ROOT).versions
 
 
-def test_versions_are_said_in_words():
+def test_versions_are_described_in_words():
     assert (
         manifest.in_words({"Python": "3.11", "torch": "2.13.0"}) == "Python 3.11 and torch 2.13.0"
     )
@@ -184,8 +184,8 @@ def test_versions_are_said_in_words():
     ]
 
 
-def test_nothing_that_grading_loads_is_left_out():
-    """What a worker loads is in the manifest, and so is what checks load of the course."""
+def test_all_modules_that_grading_loads_are_included():
+    """The manifest has the modules that a worker loads, and the course's that checks load."""
     code = (
         "import json, sys\n"
         "import hood.grader.batch.worker, hood.grader.batch.grading\n"
@@ -213,7 +213,7 @@ def test_nothing_that_grading_loads_is_left_out():
         assert files - checks_files(PhasePaths(ROOT, lab)) - grader == set(), lab
 
 
-def test_nothing_that_judges_draws_or_records():
+def test_the_judge_imports_no_drawing_or_recording():
     names = grader_modules().keys()
     assert not [one for one in names if re.match(r"hood\.(authoring|classroom)", one)]
     for lab in LABS:
@@ -221,8 +221,8 @@ def test_nothing_that_judges_draws_or_records():
         assert not [name for name in files if name.startswith(("utils/views", "utils/notebook/"))]
 
 
-def test_what_a_lab_imports_and_its_checks_do_not_only_shows():
-    """What a learner's code may build on is in the manifest, though only the lab imports it."""
+def test_modules_that_only_the_lab_imports_are_included():
+    """Modules that a learner's code may use are included, even if only the lab imports them."""
     utils = Modules(dict.fromkeys(course(ROOT).packages, ROOT))
     for lab in LABS:
         phase = PhasePaths(ROOT, lab)
@@ -233,7 +233,7 @@ def test_what_a_lab_imports_and_its_checks_do_not_only_shows():
         assert files - checks_files(phase) == set(), lab
 
 
-def test_of_a_labs_imports_those_count_that_its_definitions_use():
+def test_a_labs_imports_count_if_its_definitions_use_them():
     lab = (
         "# %%\nimport math\nfrom utils.views import strip\nfrom utils import softmax as other\n"
         "# %%\n%matplotlib inline\nstrip(1)\n"
@@ -243,7 +243,7 @@ def test_of_a_labs_imports_those_count_that_its_definitions_use():
     assert manifest.used_imports(lab) == {"math", "utils.softmax"}
 
 
-def test_imports_that_only_a_type_checker_makes_are_passed_over():
+def test_imports_for_type_checkers_are_skipped():
     text = b"from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import utils.views\n"
     assert read_module(text).imports == ((0, "typing", ("TYPE_CHECKING",)),)
     lazy = read_module(text + b"def __getattr__(name):\n    return 1\n")
@@ -251,7 +251,7 @@ def test_imports_that_only_a_type_checker_makes_are_passed_over():
     assert read_module(b"from .a import b").imports == ((1, "a", ("b",)),)
 
 
-def test_two_manifests_of_the_same_are_equal():
+def test_two_manifests_of_one_state_are_equal():
     one, other = (Manifest({"torch": "1"}, "a", "b") for _ in range(2))
     assert one == other
     assert one.compared_with(other) == []

@@ -1,4 +1,4 @@
-"""What the project writes into notebooks' metadata, and what it reads of nbgrader's."""
+"""The project's own metadata in notebooks, and nbgrader's metadata."""
 
 import itertools
 
@@ -25,7 +25,7 @@ def test_a_checksum_is_nbgraders(kind):
 
 
 @pytest.mark.parametrize("flags", list(itertools.product([False, True], repeat=3)))
-def test_of_each_kind_of_cell(flags):
+def test_each_kind_of_cell_is_recognised(flags):
     marks = dict(zip(("grade", "solution", "locked"), flags, strict=True))
     cell = new_code_cell("año = 1", metadata={"nbgrader": {"grade_id": "a", "points": 2} | marks})
     assert checksum(cell) == compute_checksum(cell)

@@ -56,7 +56,7 @@ def graded(course, student):
 
 @pytest.fixture
 def strong(copied_course, graded_course):
-    """A copy of the graded course, and a student in it who has all points."""
+    """A copy of the graded course, and a student with full points."""
     return copied_course, graded_course.learner("solved everything").id
 
 
@@ -92,7 +92,7 @@ def regraded(graded_course, tmp_path_factory):
 
 
 def hand_in_odd_ones(course):
-    """Write submissions on which nbgrader alone would fail, or which it would show."""
+    """Write submissions on which plain nbgrader would fail, or whose files it would show."""
     right = solved(released(source_notebook()))
     submission(course, "odd-folder").mkdir(parents=True)
     write(b"no notebook here", course / "submitted" / "odd-none" / LAB / "notes.txt")
@@ -110,7 +110,7 @@ def seed(notebook):
     return notebook.metadata.open_the_hood.seed
 
 
-def test_who_is_graded_again_keeps_their_cases_and_another_submission_gets_others(regraded):
+def test_grading_again_keeps_the_cases_and_another_submission_gets_new_ones(regraded):
     before, after = (run[regraded.same] for run in regraded.runs)
     assert seed(after) == seed(before)
     assert judged(after) == judged(before)
@@ -138,7 +138,7 @@ def test_marks_comments_cells_and_files_are_those_of_the_batch(regraded, graded_
     assert kept[0] == kept[1]
 
 
-def test_marks_by_hand_stay_and_are_looked_at_again_where_the_submission_is_another(regraded):
+def test_marks_by_hand_stay_and_are_flagged_after_a_new_submission(regraded):
     for student, looked_at_again in ((regraded.same, False), (regraded.strong, True)):
         assert grades(regraded.course, student)["why"] == (None, looked_at_again)
         with Gradebook(f"sqlite:///{regraded.course / 'gradebook.db'}") as gradebook:
@@ -158,9 +158,7 @@ def test_odd_submissions_each_get_a_verdict_and_the_class_goes_on(regraded):
     assert "alert(3)</" not in page
 
 
-def test_where_there_are_no_sandboxes_nothing_is_graded_and_what_was_recorded_stays(
-    strong, monkeypatch
-):
+def test_without_sandboxes_nothing_is_graded_and_records_stay(strong, monkeypatch):
     course, student = strong
     before = everything(course)
     monkeypatch.setenv("PATH", str(Path(sys.executable).parent))  # no bubblewrap
@@ -171,7 +169,7 @@ def test_where_there_are_no_sandboxes_nothing_is_graded_and_what_was_recorded_st
     assert everything(course) == before
 
 
-def test_a_check_and_a_cell_that_disagree_are_refused_before_a_mark_is_touched(strong):
+def test_a_mismatch_of_check_and_cell_is_refused_before_any_mark_changes(strong):
     course, student = strong
     with Gradebook(f"sqlite:///{course / 'gradebook.db'}") as gradebook:
         gradebook.find_grade("twice", LAB, LAB, student).extra_credit = 1.0
@@ -185,12 +183,12 @@ def test_a_check_and_a_cell_that_disagree_are_refused_before_a_mark_is_touched(s
     before = everything(course)
     status, log = autograde(course, f"--student={student}", "--force")
     assert status == 1
-    assert "the check 'twice' gives 2 points, and its cell in source/ has 5" in log
+    assert "the check 'twice' gives 2 points, but its cell in source/ has 5" in log
     assert "Traceback" not in log
     assert everything(course) == before
 
 
-def test_release_fetch_submit_collect_through_the_exchange(copied_course, tmp_path):
+def test_release_fetch_submit_and_collect_work_through_the_exchange(copied_course, tmp_path):
     course, learner = copied_course, tmp_path / "learner"
     learner.mkdir()
     shutil.rmtree(course / "submitted")
@@ -214,7 +212,7 @@ def test_release_fetch_submit_collect_through_the_exchange(copied_course, tmp_pa
     assert nbformat.read(release, as_version=4) == nb
 
 
-def test_the_address_of_a_classs_site_changes_only_the_copy_that_goes_out(copied_course):
+def test_the_address_of_a_classs_site_changes_only_the_released_copy(copied_course):
     course, rules = copied_course, copied_course / "course.yml"
     source = course / "source" / LAB / f"{LAB}.ipynb"
     nb = nbformat.read(source, as_version=4)
@@ -235,7 +233,7 @@ def test_the_address_of_a_classs_site_changes_only_the_copy_that_goes_out(copied
     assert "../../notebooks/99_tiny.ipynb" in (course / ".released" / f"{LAB}.json").read_text()
 
 
-def test_validate_says_what_fails_and_what_passes(copied_course, tmp_path):
+def test_validate_reports_failing_and_passing_cells(copied_course, tmp_path):
     course = copied_course
     todo = write(released(source_notebook()), tmp_path / "todo.ipynb")
     done = write(solved(released(source_notebook())), tmp_path / "done.ipynb")

@@ -1,9 +1,8 @@
-"""A course on something else, in a folder of its own: its labs have no torch and import no package.
+"""A course on another subject, in a separate folder.
 
-Its module `utils` is one that nobody can import, so whatever imported this project's would say so.
-
-It is built, released, graded in sandboxes and reported, and its learners get feedback, by the
-commands that a teacher types there.
+Its labs have no torch and import no package. Its module `utils` can't be imported, so code that
+imports this project's `utils` by mistake fails. The course is built, released, graded in sandboxes
+and reported, and its learners get feedback, by the commands that a teacher types there.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ def run(root: Path, *words: str) -> str:
 
 
 def hand_in(root: Path, student: str, answers: dict[str, str]) -> None:
-    """Hand in the released lab with these answers, and a cell of the learner's own."""
+    """Hand in the released lab with these answers, and a cell that the learner added."""
     nb = nbformat.read(root / "release" / LAB / f"{LAB}.ipynb", as_version=4)
     for name, answer in answers.items():
         cell(nb, f"{name}_solution").source = answer

@@ -1,7 +1,7 @@
-"""A new release reaches a copy that another editor saved, and no line of the learner's is lost.
+"""A new release reaches a copy saved by another editor, and no line of the learner is lost.
 
-Each editor here does to a notebook what a save in it does: to ids, to the metadata of cells and to
-the notebook's own. jupytext is the real one.
+Each editor here changes a notebook as a save in it does: ids, the metadata of cells and of the
+notebook. jupytext is the real one.
 """
 
 import argparse
@@ -111,7 +111,7 @@ def root_of(place):
 
 
 def again(place, capsys):
-    """Run the command; return the copy and what was said."""
+    """Run the command; return the copy and the output."""
     capsys.readouterr()
     assert copies.run(argparse.Namespace(), root_of(place)) == 0
     nb = nbformat.read(place, as_version=4)
@@ -197,22 +197,20 @@ def test_a_new_release_reaches_a_copy_that_an_editor_has_saved(place, capsys, ed
     assert "what you wrote stays" in said
     assert "now in your copy: “Lab" not in said
     assert "now in your copy: `setup`" in said
-    assert "`row_major_strides_solution`: your answer stays. The text that it starts from" in said
-    assert "`setup`: you and the original have both changed it" in said
+    assert "`row_major_strides_solution`: your answer stays. The exercise's starting text" in said
+    assert "`setup`: you and the original have both changed this cell" in said
     before = place.read_bytes()
     assert again(place, capsys)[1] == ""
     assert place.read_bytes() == before
 
 
-def test_a_copy_of_which_nothing_is_known_gets_all_that_is_new_and_keeps_what_differs(
-    place, capsys
-):
+def test_a_copy_of_unknown_origin_gets_all_new_text_and_keeps_differences(place, capsys):
     saved(place, worked_on(place), kaggle)
     (root_of(place) / "work" / ".originals" / LAB / f"{LAB}.json").unlink()
     new = new_release()
     released(place, new)
     now, said = again(place, capsys)
-    assert "It is not known from which version" in said
+    assert "It is unknown from which version" in said
     assert marks(now) == marks(new)
     assert cell(now, "row_major_strides_solution").source == SOLVED
     assert now.cells[now.cells.index(cell(now, "why_silent")) + 1].source == WORDS
@@ -224,7 +222,7 @@ def test_a_copy_of_which_nothing_is_known_gets_all_that_is_new_and_keeps_what_di
     assert place.read_bytes() == before
 
 
-def test_an_older_download_over_a_copy_that_is_newer_follows_too(place, capsys):
+def test_an_older_download_over_a_newer_copy_is_updated_too(place, capsys):
     old = worked_on(place)
     released(place, new_release())
     again(place, capsys)
@@ -235,15 +233,16 @@ def test_an_older_download_over_a_copy_that_is_newer_follows_too(place, capsys):
     assert "now in your copy: " in said
 
 
-def test_where_only_marks_were_lost_they_come_back_and_nothing_is_called_new(place, capsys):
+def test_lost_metadata_is_restored_and_nothing_is_called_new(place, capsys):
     saved(place, worked_on(place), old_vscode)
     now, said = again(place, capsys)
     assert "New or changed" not in said
-    assert "An editor had removed nbgrader's marks of 22 cells, and they are back." in said
+    assert "An editor had removed nbgrader's marks from 22 cells. They are back." in said
     assert marks(now) == marks(RELEASE)
     saved(place, now, no_record)
     assert again(place, capsys)[1] == (
-        f"work/{LAB}/{LAB}.ipynb: compared with release/{LAB}/{LAB}.ipynb: no cell is new\n"
+        f"work/{LAB}/{LAB}.ipynb: compared with release/{LAB}/{LAB}.ipynb: no cell of your copy "
+        "had to change\n"
     )
 
 
@@ -258,11 +257,11 @@ def test_a_removed_exercise_leaves_its_answer_and_takes_the_rest_with_it(place, 
     assert is_there_once(now, SOLVED)
     assert not any("row_major_strides" in one.source for one in now.cells if one.source != SOLVED)
     assert marks(now) == marks(new)
-    assert "gone from your copy, as you had not changed it: “2 · Row-major strides”" in said
+    assert "unchanged and is no longer in the original: “2 · Row-major strides”" in said
 
 
 @pytest.mark.parametrize("editor", [lambda nb: nb, kaggle, new_ids])
-def test_a_question_that_is_written_anew_takes_the_old_ones_place(place, capsys, editor):
+def test_a_rewritten_question_replaces_the_old_one(place, capsys, editor):
     saved(place, worked_on(place), editor)
     new = copy.deepcopy(RELEASE)
     starting(new, "## 2 ·").source = "## 2 · Something else\n\nAnother question altogether."
@@ -274,12 +273,12 @@ def test_a_question_that_is_written_anew_takes_the_old_ones_place(place, capsys,
 
 
 @pytest.mark.parametrize("editor", [lambda nb: nb, kaggle])
-def test_cells_that_were_moved_split_merged_and_doubled(place, capsys, editor):
+def test_moved_split_merged_and_doubled_cells_are_matched(place, capsys, editor):
     nb = worked_on(place)
     at = nb.cells.index(starting(nb, "## 3 ·"))
     moved = [nb.cells.pop(at) for _ in range(4)]
     nb.cells[-1:-1] = moved  # exercise 3 behind the others
-    stub = cell(nb, "view_strides_solution")  # split, as JupyterLab does: both have the marks
+    stub = cell(nb, "view_strides_solution")  # split, as JupyterLab does: both have the metadata
     second = copy.deepcopy(stub)
     stub.source, second.source, second.id = "import itertools", "def view_strides():\n    1", "x"
     nb.cells.insert(nb.cells.index(stub) + 1, second)
@@ -298,7 +297,7 @@ def test_cells_that_were_moved_split_merged_and_doubled(place, capsys, editor):
     course = {line for one in RELEASE.cells for line in one.source.splitlines()}
     assert written - there <= course - {line for one in new.cells for line in one.source}
     assert marks(now) == marks(new)
-    assert "stand in the original's order again" in said
+    assert "The cells are in the original's order again" in said
     assert any(one.source == "import itertools" for one in now.cells)
     order = "\n".join(one.source for one in now.cells)
     assert order.index("import itertools") < order.index("def view_strides():\n    1")
@@ -328,7 +327,7 @@ def test_a_lessons_copy_follows_and_keeps_notes(tmp_path, capsys, editor):
     assert now.cells[5].source == "My note."
     assert is_there_once(now, "# new")
     assert is_there_once(now, "# mine")
-    assert "have both changed it" in said
+    assert "have both changed this cell" in said
     assert sum(bool(one.get("outputs")) for one in now.cells) > 50, "pictures are the course's"
     assert again(place, capsys)[1] == ""
 
@@ -388,7 +387,7 @@ def changed(nb, draw):
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_no_line_that_a_learner_wrote_is_lost_whatever_both_change(place, capsys, seed):
+def test_no_line_of_a_learner_is_lost_after_any_changes_on_both_sides(place, capsys, seed):
     draw = random.Random(seed)
     for _ in range(2):
         nb, lines = scribbled(nbformat.read(place, as_version=4), draw)
@@ -414,14 +413,14 @@ def test_a_copy_of_thousands_of_long_cells_is_matched_in_seconds():
     assert time.monotonic() - began < 20
 
 
-def test_a_lab_that_came_by_another_way_without_links_gets_them_and_stays_solved(place, capsys):
+def test_a_lab_without_links_gets_them_and_stays_solved(place, capsys):
     nb = worked_on(place)
     for one in nb.cells:
-        settle(one, "")  # as the exchange hands it out where the course has no site
+        settle(one, "")  # as released through the exchange by a course without a site
     assert "](" not in starting(nb, "## 2 ·").source
     saved(place, nb, kaggle)
     now, said = again(place, capsys)
     assert "](../lesson_01_tensors.ipynb#" in starting(now, "## 2 ·").source
     assert cell(now, "row_major_strides_solution").source == SOLVED
     assert len(now.cells) == len(nb.cells)
-    assert "have both changed it" not in said
+    assert "have both changed this cell" not in said

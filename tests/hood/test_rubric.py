@@ -46,7 +46,7 @@ def test_an_item_may_say_its_own_points():
 
 
 def test_points_for_several_items_together_are_steps():
-    rubric = read("Two points where all three are right, one where two are.\n- a\n- b\n- c")
+    rubric = read("Two points if all three are right, one if two are.\n- a\n- b\n- c")
     assert rubric.steps == (0.0, 0.0, 1.0, 2.0)
     assert rubric.points == ()
 
@@ -54,7 +54,7 @@ def test_points_for_several_items_together_are_steps():
 @pytest.mark.parametrize(
     "intro", ["", "Two points in all.", "One point where six are right."], ids=repr
 )
-def test_boxes_give_nothing_where_the_rubric_does_not_say_what(intro):
+def test_boxes_without_points_in_the_rubric_give_none(intro):
     rubric = read(f"{intro}\n- a\n- b")
     assert rubric.boxes == ("a", "b")
     assert rubric.most is None

@@ -1,4 +1,4 @@
-"""What nbgrader's settings and the commands do where a package or the grader is missing."""
+"""nbgrader's settings and the commands if a package or the grader is missing."""
 
 import os
 import subprocess
@@ -65,7 +65,7 @@ def test_with_the_whole_grader_its_own_steps_are_set(course):
 @pytest.mark.slow(3)
 @pytest.mark.parametrize("absent", ["hood", "hood.grader", "hood.grader.course"])
 def test_a_folder_without_a_grader_has_nbgraders_steps(absent, course):
-    """So it is with a learner's folder; of the package it may have what makes copies."""
+    """A learner's folder has no grader; it may have the part of the package that makes copies."""
     done = python(READ, str(course), hidden=[absent], cwd=course)
     assert (done.stdout, done.returncode) == (NBGRADERS, 0), done.stderr
 
@@ -98,7 +98,7 @@ def test_a_damaged_grader_stops_nbgrader(damage, course):
 
 @pytest.mark.slow(10)
 @pytest.mark.parametrize("words", [("collect", "01_x"), ("zip_collect", "01_x"), ("export",)])
-def test_no_command_of_nbgraders_own_takes_the_place_of_ours(words, course):
+def test_our_commands_are_never_replaced_by_nbgraders(words, course):
     done = python(NBGRADER, *words, hidden=["pydantic"], cwd=course)
     assert done.returncode == 1
     assert "No module named 'pydantic'" in done.stderr
@@ -118,8 +118,8 @@ COMMANDS = {
 
 @pytest.mark.slow(10)
 @pytest.mark.parametrize("missing", COMMANDS)
-def test_what_a_command_lacks_comes_from_the_lock(missing, tmp_path):
-    """An index may have somebody else's package by this project's name."""
+def test_missing_packages_are_installed_from_the_lock(missing, tmp_path):
+    """A package index may have a foreign package with this project's name."""
     done = python(COMMANDS[missing], hidden=[missing], cwd=tmp_path)
     assert done.returncode != 0
     assert (
@@ -133,6 +133,6 @@ def test_what_a_command_lacks_comes_from_the_lock(missing, tmp_path):
     assert f"\n{missing}==" in names
 
 
-def test_a_module_of_our_own_that_is_missing_is_no_package_to_install():
+def test_a_missing_module_of_this_project_is_no_package_to_install():
     with pytest.raises(ModuleNotFoundError):
         not_installed("the service", ModuleNotFoundError("no", name="hood.classroom.service.app"))

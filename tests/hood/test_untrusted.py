@@ -1,4 +1,4 @@
-"""A learner's code may have written anything: each reader takes one type, within bounds."""
+"""A learner's code may have written anything: each reader accepts one type, within bounds."""
 
 import json
 from dataclasses import asdict
@@ -62,8 +62,8 @@ def test_sizes_are_bounded():
 
 
 @pytest.mark.parametrize("raw", HOSTILE, ids=lambda raw: str(raw)[:12])
-def test_records_and_verdicts_are_read_from_anything(raw):
-    """Whatever stands where a field is expected, no error is raised and the types are right."""
+def test_records_and_verdicts_are_read_from_any_data(raw):
+    """Any value may replace a field: no reader raises an error, and the types are right."""
     fields = ("check", "points", "status", "parts", "reads", "seed", "explanations", "claims")
     for data in (raw, dict.fromkeys(fields, raw), {"parts": [raw, {"example": raw}]}):
         verdict = Verdict.from_json(data)
@@ -84,7 +84,7 @@ def test_records_and_verdicts_are_read_from_anything(raw):
 
 
 @pytest.mark.parametrize("raw", ANYTHING, ids=lambda raw: str(raw)[:12])
-def test_a_graded_notebook_is_read_whatever_its_metadata_hold(tmp_path, raw):
+def test_a_graded_notebook_is_read_with_any_metadata(tmp_path, raw):
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell()])
     notebook.cells[0].metadata = {"execution": raw, KEY: raw}
     notebook.metadata = {KEY: raw}
@@ -106,5 +106,5 @@ def test_a_graded_notebook_is_read_whatever_its_metadata_hold(tmp_path, raw):
         "red\x1b]8;;http://so",
     ],
 )
-def test_of_what_a_terminal_obeys_nothing_is_left(said):
+def test_terminal_control_codes_are_removed(said):
     assert untrusted.seen(said) == "red"

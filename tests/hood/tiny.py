@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[2]
 FIXTURE = ROOT / "tests" / "fixtures" / "tiny"
 LAB = "99_tiny"
 CONFIG = nbgrader_config(ROOT)
-CELL_SECONDS = 3  # of a cell of its class, some of whose cells never end
+CELL_SECONDS = 3  # time limit of a cell; some cells of the class never end
 CACHES = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
 _GRADEBOOKS: dict[Hashable, bytes] = {}
 
@@ -75,7 +75,8 @@ def make_course(folder: Path, phases: Path = FIXTURE) -> Path:
     """Make a course folder with this project's code and the phases of another folder."""
     folder.mkdir(parents=True, exist_ok=True)
     for package in ("hood", "utils"):
-        # with what Python has compiled: its times are copied, too, so it is valid there
+        # the files that Python has compiled are copied, too: with the copied times, they are valid
+        # there
         shutil.copytree(ROOT / package, folder / package)
     shutil.copytree(ROOT / "benchmarks" / "records", folder / "benchmarks" / "records")
     for name in ("nbgrader_config.py", "course.toml"):
@@ -85,10 +86,11 @@ def make_course(folder: Path, phases: Path = FIXTURE) -> Path:
 
 
 def with_gradebook(course: Course, what: Hashable, fill: Callable[[], None]) -> None:
-    """Give a course a gradebook. ``fill`` makes it once; what holds the same is a copy of that.
+    """Give a course a gradebook. ``fill`` makes it once; later calls copy it.
 
     Args:
-        what: names the content: whatever `fill` depends on, besides the course's place.
+        what: a name for the content, made of everything that `fill` depends on except the course's
+            path.
         fill: opens the course's gradebook, enters the content, and closes it.
     """
     path = course.root / "gradebook.db"
@@ -123,9 +125,9 @@ def nbgrader(
 def environment(course: Path, code: Path | None = None) -> dict[str, str]:
     """Return variables under which nbgrader uses only the course's own exchange, and its code.
 
-    ``code`` is the folder of the code where the course has none of its own.
-    Its home is made: without one, each of IPython's programs makes a folder in /tmp and leaves it.
-    Its caches are those of the tests: headers are compiled once, not for each course.
+    ``code`` is the folder of the code, if the course has no code. A home is made, because without a
+    home each program of IPython leaves a folder in /tmp. All courses share the caches of the tests,
+    so headers are compiled once.
     """
     (course / "home").mkdir(exist_ok=True)
     return {

@@ -1,4 +1,4 @@
-"""What a set-up says of the packages that it fetches."""
+"""The messages of a set-up about the packages that it fetches."""
 
 import runpy
 import sys
@@ -23,7 +23,7 @@ OTHERS = "colorama==0.4.6 ; os_name == 'nt' \\\nwheel==0.45.1 \\\ntorch==2.13.0 
 
 
 def run(tmp_path, status=0):
-    """Run the script on a command that says what pip says, and return what main returns."""
+    """Run the script on a command that prints pip's output, and return main's result."""
     for name, text in (("a.txt", NAMED), ("b.txt", OTHERS), ("said", SAID)):
         (tmp_path / name).write_text(text)
     files = [word for name in ("a.txt", "b.txt") for word in ("-r", str(tmp_path / name))]
@@ -32,7 +32,7 @@ def run(tmp_path, status=0):
     return main([sys.executable, "-c", pip, str(tmp_path / "said"), str(status), *files])
 
 
-def test_each_package_that_is_fetched_has_its_number_and_size(tmp_path, capsys):
+def test_each_fetched_package_has_its_number_and_size(tmp_path, capsys):
     assert run(tmp_path) == 0
     assert capsys.readouterr().out.splitlines() == [
         "   1 of 3  markupsafe 3.0.4 (22 kB)",
@@ -42,5 +42,5 @@ def test_each_package_that_is_fetched_has_its_number_and_size(tmp_path, capsys):
     ]
 
 
-def test_a_failure_of_pip_is_one_of_the_set_up(tmp_path):
+def test_a_failure_of_pip_is_a_failure_of_the_set_up(tmp_path):
     assert run(tmp_path, status=3) == 3

@@ -20,12 +20,12 @@ def test_torch_is_locked_for_one_system_in_each_file():
 
 
 @pytest.mark.parametrize("name", ["packages", "extras", "torch-cuda", "torch-cpu"])
-def test_the_lock_that_is_there_keeps_its_versions(name):
+def test_the_existing_lock_keeps_its_versions(name):
     text = (LOCK / f"{name}.txt").read_text(encoding="utf-8")
     beginning = "".join(line for line in text.splitlines(True) if line.startswith(("# ", "--")))
     assert text == beginning + "".join(entries(text).values())
 
 
-def test_the_promised_pythons():
+def test_the_promised_pythons_are_read():
     assert pythons('[project]\nrequires-python = ">=3.9,<3.12"\n') == ["3.9", "3.10", "3.11"]
     assert "3.11" in pythons(PYPROJECT.read_text(encoding="utf-8"))

@@ -1,8 +1,8 @@
 """``python -m tests.nbgrader_suite``: nbgrader's own tests, with its kernel and with ours.
 
-They come in nbgrader's wheel. Prints how many pass with either kernel and each test whose outcome
-is not the same. Exit status 1 when a difference is not among those explained here. Those of
-`TestInstantiateTests` fail with either, because they need a file that the wheel lacks.
+They come in nbgrader's wheel. This prints how many pass with each kernel, and each test whose
+outcome differs. The exit status is 1 if a difference is not explained here. The tests of
+`TestInstantiateTests` fail with both kernels, because they need a file that the wheel lacks.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ EXPLAINED = {
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run both, side by side, and print what differs; 1 when that is not explained."""
+    """Run both at once, and print the differences. Return 1 if a difference is not explained."""
     parser = argparse.ArgumentParser(prog="python -m tests.nbgrader_suite", description=__doc__)
     parser.add_argument("parts", nargs="*", default=PARTS, help="files or folders of the suite")
     parser.add_argument("-k", default="", metavar="EXPRESSION", help="pytest's: only some tests")
@@ -100,7 +100,7 @@ def run(parts: list[str], only: str, *, sandboxes: bool) -> dict[str, str]:
                 stderr=output,
                 check=False,
             )
-        if done.returncode not in (0, 1):  # pytest's for "all passed" and "some failed"
+        if done.returncode not in (0, 1):  # pytest's statuses for "all passed" and "some failed"
             raise SystemExit(f"pytest could not run:\n{log.read_text()[-3000:]}")
         return dict(_outcome(case) for case in ElementTree.parse(report).iter("testcase"))
 

@@ -1,4 +1,4 @@
-"""A pytest plugin: whatever nbgrader executes, it executes in a kernel in a sandbox of its own."""
+"""A pytest plugin: nbgrader executes everything in a sandboxed kernel."""
 
 import os
 from pathlib import Path
@@ -12,7 +12,7 @@ from hood.grader.sandbox.outputs import Outputs
 
 
 def pytest_configure() -> None:
-    """Before any test: the kernel is all that changes, nbgrader's own steps stay as they are."""
+    """Before any test: only the kernel changes, nbgrader's own steps stay."""
     Execute.preprocess = _preprocess
 
 

@@ -1,12 +1,12 @@
-"""Banks of answers to a lab, as learners write them: what is right, and what only looks so.
+"""Banks of answers to a lab, as learners write them: right answers, and wrong ones that look right.
 
 ``answers/NN/<exercise>.toml`` has the form of the files beside the checks
 (:mod:`hood.judge.checks.answers`). An answer is a whole solution cell, and ``edits`` change the
-text of the lab's own. What a wrong answer ``breaks``, and what a right one ``uses``, is quoted from
-the exercise's text. ``slipped = true`` says that a check once took the answer for what it is not;
-``named`` is the misconception that a learner must read of. Most were written blind, from the lesson
-and the learner's notebook alone. Those that tell nothing alone are gone, see
-:mod:`tests.phases.redundant`: ``counts.csv`` says how many there were, and what they told.
+text of the lab's solution. ``breaks`` of a wrong answer, and ``uses`` of a right answer, quote the
+exercise's text. ``slipped = true`` means that a check once misjudged the answer. ``named`` is the
+misconception that the verdict must name. Most authors of the answers saw only the lesson and the
+learner's notebook. Redundant answers were removed (:mod:`tests.phases.redundant`); ``counts.csv``
+has their number and their results.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ from hood.phase_paths import PhasePaths, phases
 from hood.verdict import Cause, Status
 
 ANSWERS = Path(__file__).with_name("answers")
-# The keys that an entry of a bank has beside those of a file beside the checks, with what holds
-# where they are left out.
+# Further keys of an entry in a bank, besides those of a file beside the checks, with their
+# defaults.
 OWN: Mapping[str, Any] = {"named": "", "slipped": False}
 
 
@@ -48,16 +48,16 @@ class Answer:
     name: str
     right: bool
     cell: str
-    quotes: tuple[str, ...] = ()  # what in the exercise's text it breaks or makes use of
-    length: int = 0  # of its entry, in characters
-    of: str = ""  # the right answer that it edits, if it is not the lab's own
-    named: str = ""  # the misconception that a learner must read of
-    slipped: bool = False  # whether it once earned everything and was wrong, or less and was right
+    quotes: tuple[str, ...] = ()  # the quote of the exercise's text that it breaks or uses
+    length: int = 0  # length of its entry, in characters
+    of: str = ""  # the right answer that it edits, if it does not edit the lab's solution
+    named: str = ""  # the misconception that the verdict must name
+    slipped: bool = False  # whether a check once misjudged it
 
 
 @dataclass
 class Bank:
-    """The answers to one lab, which are read when they are asked for."""
+    """The answers to one lab, read on request."""
 
     phase: PhasePaths
 
@@ -71,7 +71,7 @@ class Bank:
 
     @property
     def exercises(self) -> list[str]:
-        """The names of the exercises, without a look at the checks."""
+        """The names of the exercises, without loading the checks."""
         return sorted(file.stem for file in (ANSWERS / self.phase.number).glob("*.toml"))
 
     @cached_property
@@ -90,9 +90,9 @@ class Bank:
                 yield Answer(exercise, name, kind == "right", cell, quotes, length, **own)
 
     def report(self, answer: Answer, seed: str, *, examples: bool = False) -> Verdict:
-        """What a learner is told who hands an answer in with the lab's given cells.
+        """The verdict on an answer, submitted with the lab's given cells.
 
-        A call that does not end is stopped. examples: whether failing calls are sought, too.
+        A call that does not end is stopped. examples: whether to look for failing calls, too.
         """
         check, thing = self.checks[answer.exercise], self.thing(answer)
         source = LearnerSource([*self.lab.given, answer.cell])
@@ -103,7 +103,7 @@ class Bank:
             return exemplify(verdict, check, thing, seed)
 
     def earns_everything(self, answer: Answer, seed: str) -> bool:
-        """Whether it earns all points that can be earned here; a wrong one is soon found out."""
+        """Whether an answer earns all points that it can. The first fault ends the judging."""
         if not answer.right:
             with usual_settings():
                 key = answer_key(self.checks[answer.exercise], seed)
@@ -113,7 +113,7 @@ class Bank:
         return all(part.earned == part.points for part in parts if part.status != "not run")
 
     def thing(self, answer: Answer) -> Any:
-        """What an answer's cell defines, among the lab's given cells."""
+        """The definitions of an answer's cell, after the lab's given cells."""
         return self.checks[answer.exercise].thing_in(self.lab.names_after(answer.cell))
 
 
@@ -121,10 +121,9 @@ BANKS = {phase.number: Bank(phase) for phase in phases() if phase.lab.exists()}
 
 
 def points_at_it(verdict: Verdict) -> bool:
-    """Whether a report tells where the mistake is.
-
-    It does by a misconception's name or hint, the rule that is broken, a fact that does not hold of
-    the result, which is a whole sentence, or a call that fails.
+    """Whether a report tells where the mistake is. A report tells this if it has a misconception's
+    name, a hint, a broken rule, a fact that is not true of the result (a whole sentence), or a call
+    that fails.
     """
     return any(
         part.misconception
@@ -138,7 +137,7 @@ def points_at_it(verdict: Verdict) -> bool:
 
 
 def read(file: Path) -> dict[str, Any]:
-    """Read a file of answers; raise ValueError for a key in it that nobody would read."""
+    """Read a file of answers; raise ValueError for an unknown key."""
     entries = tomllib.loads(file.read_text(encoding="utf-8"))
     for place, message in form_faults(_without_own_keys(entries) if _of_bank(file) else entries):
         raise ValueError(f"{file}: {place}: {message}")
@@ -152,7 +151,7 @@ def _of_bank(file: Path) -> bool:
 def _without_own_keys(entries: Mapping[str, Any]) -> dict[str, Any]:
     """Return a bank's entries in the form of the files beside the checks.
 
-    A value of another kind is left there, and refused.
+    A value of another kind stays in the entry, where it is refused later.
     """
     return {
         kind: {
@@ -168,7 +167,7 @@ def _without_own_keys(entries: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def quotations(entry: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return what an answer quotes of the exercise's text."""
+    """Return an answer's quotes of the exercise's text."""
     found = entry.get("breaks", entry.get("uses", ()))
     return (found,) if isinstance(found, str) else tuple(found)
 

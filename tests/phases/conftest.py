@@ -6,7 +6,7 @@ import torch
 
 @pytest.fixture(autouse=True)
 def _one_thread():
-    """Tensors this small gain nothing from more, and test workers share the machine."""
+    """More threads do not help with such small tensors, and test workers share the machine."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
@@ -15,7 +15,7 @@ def _one_thread():
 
 @pytest.fixture(autouse=True)
 def _usual_depth():
-    """Answers may raise the limit of recursion; with it, the next endless one ends the process."""
+    """Answers may raise the recursion limit; the next endless recursion would end the process."""
     before = sys.getrecursionlimit()
     yield
     sys.setrecursionlimit(before)

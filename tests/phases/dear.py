@@ -1,8 +1,9 @@
-"""Exercises whose answers take long to judge: they launch kernels in an interpreter, trace,
-profile, compile or train.
+"""Exercises whose answers take long to judge.
+
+They launch kernels in an interpreter, trace, profile, compile or train.
 
 ``make test`` judges a few of their answers, which the seed of the run draws; ``make proof`` judges
-them all. What needs all of them, such as a count, is left to ``make proof``.
+them all. Tests that need all of them, such as a count, run only in ``make proof``.
 """
 
 MUTANTS = 6
@@ -14,12 +15,19 @@ EXERCISES = frozenset(
         *("from_hf", "complete", "fine_tune"),
         "slowest",
         "minigpt_step",
+        *("matmul", "linear_gelu", "flash", "FlashAttention", "triton_attention"),
     }
 )
-# Each of their answers trains a model, has one write many sentences, or Inductor a dozen modules.
-# Their mutants and examples are all left to ``make proof``, and their candidates to runs that draw
-# the lab. Of a lab's sample, only the learner who solves everything has answers to them.
-TRAINS = frozenset({"fine_tune", "complete", "generated", "compiled_head"})
+# Each answer to one of these exercises trains a model, lets a model write many sentences, lets
+# Inductor write a dozen modules, or launches dozens of kernels in the interpreter. Only
+# ``make proof`` judges their mutants and examples. Only runs that select the lab judge their
+# candidates. In a lab's sample, only the learner who solves everything answers them.
+DEAREST = frozenset(
+    {
+        *("fine_tune", "complete", "generated", "compiled_head"),
+        *("matmul", "linear_gelu", "FlashAttention", "triton_attention"),
+    }
+)
 
 
 def few(exercise: str, full: bool) -> int:
@@ -30,4 +38,4 @@ def few(exercise: str, full: bool) -> int:
     """
     if full or exercise not in EXERCISES:
         return 0
-    return 1 if exercise in TRAINS else 2
+    return 1 if exercise in DEAREST else 2

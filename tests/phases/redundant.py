@@ -1,18 +1,20 @@
-"""Find the answers of a bank that show nothing which another answer of their exercise does not.
+"""Find the redundant answers of a bank: answers that show only what other answers show.
 
-``python -m tests.phases.redundant 01 --exercise broadcast`` prints of each answer what it alone
-shows, the cases that it fails and the names that its verdict gives. ``test_banks.py`` keeps each
-bank to answers that show something. A wrong answer does
+``python -m tests.phases.redundant 01 --exercise broadcast`` prints for each answer what only this
+answer shows, the cases that it fails, and the names in its verdict. ``test_banks.py`` allows only
+answers that show something. A wrong answer shows something
 
-- if it fails a case, breaks a rule, gets a name or breaks a sentence that no other one does;
-- if no other one fails only cases that it fails, too. Where another one does, a check that refuses
-  that one refuses both: the field says that it subsumes this one.
+- if it fails a case, breaks a rule, gets a name or breaks a sentence, and no other wrong answer
+  does;
+- if every other wrong answer fails at least one case that this answer passes. If another answer
+fails only cases that this answer fails, too, a check that refuses the other answer refuses both
+(the other answer subsumes this answer).
 
-The misconceptions beside the check are other answers, too. A right answer shows something by a
-form of its own, that is by operations and constructs of Python that neither another right answer
-has nor the lab's solution, or by a liberty of the text that it alone uses. Whatever the others, an
-answer stays that a kept one edits, that once slipped through (``slipped`` in its entry), and that
-must get a name (``named``).
+The misconceptions beside the check count as other wrong answers. A right answer shows something if
+it has operations and constructs of Python that are in no other right answer and not in the lab's
+solution, or if it uses a freedom of the text that no other right answer uses. Three kinds of
+answers always stay: an answer that a kept answer edits, an answer that a check once misjudged
+(``slipped`` in its entry), and an answer whose verdict must give a name (``named``).
 """
 
 from __future__ import annotations
@@ -21,11 +23,11 @@ import argparse
 import ast
 import builtins
 import sys
-import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
+from hood.authoring.proof.quiet import quiet
 from hood.authoring.proof.selftest import add_selection, selection
 from hood.judge.checks.exercise import Case
 from hood.judge.connection.settings import usual_settings
@@ -39,17 +41,18 @@ from hood.verdict import Cause
 from tests.phases.bank import BANKS, Answer, Bank
 from tests.phases.rules import introduction, no_rules, questions, quoted_beside, quoted_sentences
 
-# This share of a right answer's operations and constructs, in no other one, is a form of its own.
+# A right answer shows something if this share of its operations and constructs is in no other
+# answer.
 OWN_FORM = 1 / 6
-# On which seed the banks are kept to what shows something.
+# The seed on which answers of a bank must not be redundant.
 SEED = "bank-0"
 
 
 @dataclass(frozen=True)
 class Result:
-    """What comes of judging a wrong answer on one seed."""
+    """The result of judging a wrong answer on one seed."""
 
-    # the cases that it fails, as `label` has them, and the parts whose rule it breaks
+    # the cases that it fails, as `label` names them, and the parts with a rule that it breaks
     failed: frozenset[str]
     names: frozenset[str]  # the misconceptions that its verdict names
 
@@ -70,7 +73,7 @@ def result(bank: Bank, answer: Answer, key: AnswerKey) -> Result:
 
 
 def results_beside(key: AnswerKey) -> list[Result]:
-    """Return what comes of the misconceptions beside a check; rules are left out."""
+    """Return the results of the misconceptions beside a check, without rules."""
     cases = {label(number, c): c for number, c in enumerate(key.cases) if not c.not_run}
     with usual_settings():
         return [
@@ -80,12 +83,12 @@ def results_beside(key: AnswerKey) -> list[Result]:
 
 
 def label(number: int, case: Case) -> str:
-    """Name a case of a key by its part, its number and what it says of its inputs."""
+    """Name a case of a key by its part, its number and its words about the inputs."""
     return f"{case.part} {number}" + (f" ({case.shown})" if case.shown else "")
 
 
 def form(cell: str) -> frozenset[str]:
-    """Return the operations and constructs of a cell, without the names that it gives itself."""
+    """Return the operations and constructs of a cell, without names that the cell defines."""
     nodes = list(ast.walk(ast.parse(cell)))
     names = [node for node in nodes if isinstance(node, ast.Name)]
     attributes = [node for node in nodes if isinstance(node, ast.Attribute)]
@@ -120,7 +123,7 @@ def _recurs(function: ast.FunctionDef) -> bool:
 
 
 class Exercise:
-    """The answers of a bank to one exercise, and what each of them shows."""
+    """The answers of a bank to one exercise, and what each answer shows alone."""
 
     def __init__(
         self,
@@ -129,9 +132,9 @@ class Exercise:
         results: Mapping[str, Sequence[Result]],
         beside: Sequence[Sequence[Result]],
     ) -> None:
-        """``results`` has those of each wrong answer, by its name, one for each seed.
+        """``results`` has a result of each wrong answer for each seed, by the name of the answer.
 
-        ``beside`` has those of the misconceptions beside the check, for each seed.
+        ``beside`` has the results of the misconceptions beside the check, for each seed.
         """
         self.answers = list(bank.of(name))
         self._results, self._beside = results, beside
@@ -146,7 +149,8 @@ class Exercise:
         self._quoted = {a: _quoted(question, text, a.quotes) for a in self.answers}
 
     def shows(self, answer: Answer, among: Collection[Answer]) -> list[str]:
-        """Return what an answer shows that no other one ``among`` some does, or why it stays.
+        """Return what this answer shows and no other answer in ``among`` shows; or why the answer
+        stays.
 
         The code of a misconception beside the check shows nothing.
         """
@@ -183,9 +187,9 @@ class Exercise:
         return list(why)
 
     def redundant(self) -> list[Answer]:
-        """Return answers that may all go: of two that show the same, the longer one."""
+        """Return the answers that can be removed: if two show the same, only the longer one."""
         left, gone = set(self.answers), []
-        # A right answer goes after those that edit it; for its sake these go first.
+        # Wrong answers, and answers that edit another answer, are tried first.
         for answer in sorted(self.answers, key=lambda a: (a.right, not a.of, -a.length, a.name)):
             if not self.shows(answer, left):
                 left.remove(answer)
@@ -193,9 +197,9 @@ class Exercise:
         return gone
 
     def lines(self, gone: Collection[Answer]) -> Iterator[str]:
-        """Yield for each answer what it shows beside those that are not ``gone``, and its results.
+        """Yield for each answer what it shows among those that are not ``gone``, and its results.
 
-        With several seeds, its results are those of the first.
+        With several seeds, these are the results of the first seed.
         """
         left = [answer for answer in self.answers if answer not in gone]
         for answer in self.answers:
@@ -208,7 +212,7 @@ class Exercise:
 
 
 def _quoted(question: str, introduction: str, quotes: Iterable[str]) -> frozenset[str]:
-    """Return the sentences of a question that are quoted, and what the introduction alone says."""
+    """Return the quoted sentences of a question, and the quotes that only the introduction has."""
     elsewhere = {quote for quote in quotes if quote not in question and quote in introduction}
     return frozenset(elsewhere | quoted_sentences(question, quotes))
 
@@ -218,7 +222,7 @@ def exercise(bank: Bank, name: str, seeds: Iterable[str]) -> Exercise:
     wrong = [answer for answer in bank.of(name) if not answer.right]
     results: dict[str, list[Result]] = {answer.name: [] for answer in wrong}
     beside = []
-    with warnings.catch_warnings(action="ignore"):  # wrong answers cause them
+    with quiet():
         for seed in seeds:
             with usual_settings():
                 key = answer_key(bank.checks[name], seed)
@@ -229,7 +233,7 @@ def exercise(bank: Bank, name: str, seeds: Iterable[str]) -> Exercise:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Print what each answer shows; return 1 if one shows nothing alone."""
+    """Print what each answer shows; return 1 if an answer shows nothing alone."""
     parser = argparse.ArgumentParser(prog="python -m tests.phases.redundant", description=__doc__)
     add_selection(parser, seeds=1, prefix=SEED.rpartition("-")[0])
     chosen, seeds = selection(parser.parse_args(argv), ROOT)

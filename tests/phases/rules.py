@@ -1,9 +1,9 @@
-"""What in the text of an exercise is a rule, and which answers show that a check asks it.
+"""The rules in an exercise's text, and the answers that show that a check tests them.
 
-Each sentence of a question, outside of its hints, is quoted at least once. What is asked is quoted
-by an answer that breaks it, and loses points for that; what is left to the learner, by an answer
-that uses it, and loses none. These answers stand beside the checks or in a bank. All else, why,
-what for, what a learner may count on, what to try, stands in ``told`` of the file beside the check.
+Each sentence of a question, outside of its hints, is quoted at least once. A rule is quoted by an
+answer that breaks it and loses points. A freedom is quoted by an answer that uses it and loses no
+points. These answers are beside the checks or in a bank. Everything else (reasons, aims,
+guarantees, suggestions) is listed in ``told`` of the file beside the check.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ENDS = re.compile(r"(?<=[.?;])\)?\s+(?=[A-Z`*(0-9_])")
 
 
 def no_rules(phase: PhasePaths, exercise: str) -> list[str]:
-    """Return what is quoted of an exercise's text because it asks for nothing."""
+    """Return the quotes of an exercise's text that require nothing."""
     return read(_beside(phase, exercise)).get("told", [])
 
 
@@ -43,7 +43,7 @@ def _beside(phase: PhasePaths, exercise: str) -> Path:
 
 
 def questions(phase: PhasePaths) -> dict[str, str]:
-    """By exercise, what its question says outside of the hints, in one line for each paragraph."""
+    """Exercise -> its question without the hints, in one line for each paragraph."""
     return texts.questions(_lab(phase))
 
 
@@ -62,7 +62,7 @@ def sentences(question: str) -> list[str]:
 
 
 def quoted_sentences(question: str, quotes: Iterable[str]) -> set[str]:
-    """Return the sentences of which something is quoted."""
+    """Return the sentences with a quoted part."""
     at, touched = 0, set()
     spans = [m.span() for q in quotes for m in re.finditer(re.escape(q), question)]
     for sentence in sentences(question):
@@ -74,6 +74,6 @@ def quoted_sentences(question: str, quotes: Iterable[str]) -> set[str]:
 
 
 def unquoted(question: str, quotes: Iterable[str]) -> list[str]:
-    """Return the sentences of which nothing is quoted."""
+    """Return the sentences without a quoted part."""
     touched = quoted_sentences(question, quotes)
     return [sentence for sentence in sentences(question) if sentence not in touched]

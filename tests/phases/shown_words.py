@@ -1,7 +1,7 @@
-"""Whether what a verdict says is of the very case that it shows.
+"""Test that a verdict's message is about the case that it shows.
 
-The cases of an example are drawn again from its public seed, and the one that its lines ask is
-played again with the answer: what is said must be what that case gives.
+The cases of an example are drawn again from its public seed. The case with the lines of the example
+is played again with the answer. Its result must be the result in the message.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from hood.verdict import Example, Verdict
 
 
 def faults(check: Check, thing: Any, verdict: Verdict) -> list[str]:
-    """Return what a verdict says above an example that is not of the example's case."""
+    """Return the messages of a verdict that are not about its example's case."""
     named = {m.name: m for m in check.misconceptions}
     found = []
     with usual_settings():
@@ -58,7 +58,7 @@ def faults(check: Check, thing: Any, verdict: Verdict) -> list[str]:
 
 
 def _cases(check: Check, one: Example, part: str) -> list[Any]:
-    """Return the cases whose lines an example has, of the smallest size that has some."""
+    """Return the cases that have the lines of an example, for the smallest size with such cases."""
     code = _plain("\n".join((*one.before, one.call)))
     for k in range(len(examples.REACHES)):
         drawn = _small(check, one.seed, part, k)
@@ -81,5 +81,5 @@ def _in_words(check: Check, seed: str, part: str) -> Iterator[tuple[Any, Any]]:
 
 
 def _plain(code: str) -> str:
-    """Return code in one form, however its lines are broken."""
+    """Return code in a form that does not depend on line breaks."""
     return ast.unparse(ast.parse(code))

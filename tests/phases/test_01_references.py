@@ -1,4 +1,4 @@
-"""The references of lab 01 that do not simply ask torch, against torch."""
+"""The references of lab 01 that do not call torch for the result, compared with torch."""
 
 import torch
 from torch.utils.flop_counter import FlopCounterMode

@@ -1,4 +1,4 @@
-"""Wrong answers to lab 02 that look like a listed one, or nearly right: what a learner is told."""
+"""Verdicts on wrong answers to lab 02 that look like a listed one, or nearly right."""
 
 import pytest
 import torch
@@ -78,7 +78,7 @@ def softmax():
 
 
 @pytest.mark.parametrize("function", [MarkedOnce, NeitherInputNorOutput])
-def test_every_way_to_cut_backward_off_is_told_as_one(softmax, function):
+def test_every_way_to_cut_backward_off_gets_one_name(softmax, function):
     verdict = judge(softmax, run_with(function), "s")
     assert (verdict.earned, verdict.misconceptions) == (2, ["cut off from x"])
 
@@ -89,12 +89,12 @@ def test_torchs_own_softmax_is_refused_under_any_name(softmax):
     assert "torch's own `_softmax`" in verdict.parts[0].problem
 
 
-def test_a_softmax_without_a_function_is_told_so(softmax):
+def test_a_softmax_without_a_function_gets_a_message(softmax):
     def plain(x, grad_output, direction=None):
         return run_with(MarkedOnce)(x, grad_output) | {"node": "DivBackward0"}
 
     problem = judge(softmax, plain, "s").parts[0].problem
-    assert problem == "the output does not come from a Function of your own."
+    assert problem == "the output does not come from your own Function."
 
 
 @pytest.mark.slow(1)
@@ -103,7 +103,8 @@ def test_paths_of_a_play_are_in_words():
         "scalar_adjoints": (lambda a, b: {"L": 1.0, "d": 1.0, "c": 1.0, "b": 1.0, "a": 1.0},
                             "the adjoint of `d`: the number is not"),
         "backward_order": (lambda graph, root: sorted(graph),
-                           "the list does not hold each node that the root depends on exactly"),
+                           "the list should contain the nodes that the root depends on, each "
+                           "exactly once"),
     }  # fmt: skip
     for name, (thing, words) in said.items():
         assert words in judge(find_check(name)[1], thing, "s").parts[0].problem
@@ -111,7 +112,7 @@ def test_paths_of_a_play_are_in_words():
     assert wrong.endswith("expected a dict, got a tuple")
 
 
-def test_a_result_of_low_precision_is_not_taken_for_another_order():
+def test_low_precision_is_not_mistaken_for_another_order():
     def rounded(name, x, grad_output, h):
         f, x, found = getattr(torch, name), x.double(), []
         for i in range(x.numel()):

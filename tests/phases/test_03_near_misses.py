@@ -1,4 +1,4 @@
-"""Wrong answers to lab 03 that look like a listed one, or nearly right: what a learner is told."""
+"""Verdicts on wrong answers to lab 03 that look like a listed one, or nearly right."""
 
 import pytest
 import torch
@@ -13,7 +13,7 @@ from utils.instruments import records
 
 @pytest.fixture(autouse=True, scope="module")
 def _no_gpu_and_no_record(tmp_path_factory):
-    """What a check asks depends on the machine: no key that was made for another is used here."""
+    """The cases of a check depend on the machine, so a key for another machine is not used here."""
     answer_key.cache_clear()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(torch.cuda, "is_available", lambda: False)
@@ -40,44 +40,44 @@ ELSEWHERE = {
 
 @pytest.mark.slow(1)
 @pytest.mark.parametrize("edit", ELSEWHERE.values(), ids=ELSEWHERE)
-def test_a_port_that_is_wrong_in_its_own_way_is_taken_for_no_other(edit):
+def test_a_port_with_an_unlisted_mistake_gets_no_name(edit):
     verdict = judge(PORT, edited(PORT.right, edit), "s")
     assert (verdict.earned, verdict.misconceptions) == (0, [])
     assert "further from the float32 answer" in verdict.parts[2].problem
 
 
-def test_a_port_with_two_mistakes_is_told_of_neither():
-    """Where one of them is small beside the tolerance, the other explains a part, but not all."""
+def test_a_port_with_two_mistakes_is_named_after_neither():
+    """If one of two mistakes is small, the other mistake explains the difference only in part."""
     two = edited(PORT.right, ("approximate='tanh'", "approximate='none'"),
                  ("scores.masked_fill(future, -math.inf)", "scores"))  # fmt: skip
     assert judge(PORT, two, "s").misconceptions == []
 
 
-def test_a_narrow_range_is_not_taken_for_another_one():
+def test_a_narrow_range_is_not_mistaken_for_another_one():
     check = find_check("MLP")[1]
     draw = "nn.init.kaiming_normal_(layer.weight, nonlinearity='relu')"
     half = edited(check.right, (draw, f"{draw}.data.mul_(0.5)"))
     verdict = judge(check, half, "s")
     assert (verdict.earned, verdict.misconceptions) == (3, [])
-    assert "another deviation than √(2/n)." in verdict.parts[0].problem
+    assert "the deviation of the fresh `hidden.weight` is not √(2/n)." in verdict.parts[0].problem
 
 
-def test_weights_of_one_sign_are_not_taken_for_evenly_drawn_ones():
+def test_weights_of_one_sign_are_not_mistaken_for_uniform_ones():
     check = find_check("MLP")[1]
     draw = "nn.init.kaiming_normal_(layer.weight, nonlinearity='relu')"
     one_sign = edited(check.right, (draw, f"{draw}.data.abs_()"))
     verdict = judge(check, one_sign, "s")
     assert (verdict.earned, verdict.misconceptions) == (3, [])
-    assert "another mean than 0." in verdict.parts[0].problem
+    assert "the mean of the fresh `hidden.weight` is not 0." in verdict.parts[0].problem
 
 
 def test_columns_are_not_rows():
     check = find_check("Dropout")[1]
     code = ("torch.rand_like(x.float()) >=", "torch.rand(x.shape[1]) >=")
     verdict = judge(check, edited(check.right, code), "s")
-    # what else it loses depends on what it happens to drop
+    # the other losses depend on which elements are dropped
     assert (verdict.parts[0].earned, verdict.misconceptions) == (0, [])
-    assert verdict.parts[0].problem == "whole columns are dropped, or left, together."
+    assert verdict.parts[0].problem == "whole columns are dropped or kept together."
 
 
 def test_a_dropout_that_asks_a_child_for_the_mode_is_right():
@@ -104,7 +104,7 @@ def test_a_dropout_that_asks_a_child_for_the_mode_is_right():
         ("Stack", ("torch.ones(width)", "torch.tensor(1.0)"), "the gain: wrong shape: expected"),
         ("run_module", ("yield from self._parameters.items()",
                         "yield from reversed(self._parameters.items())"),
-         "`named_parameters()` gives other names, or another order."),
+         "`named_parameters()` gives wrong names, or a wrong order."),
         ("bytes_moved", ("moved, seen = (0, set())", "moved, seen = (1, set())"),
          "a few layers: the number of bytes is wrong."),
     ],
@@ -114,14 +114,14 @@ def test_paths_of_a_play_are_in_words(name, edit, words):
     assert judge(check, edited(check.right, edit), "s").parts[0].problem.startswith(words)
 
 
-def test_a_state_that_does_not_fit_is_told_by_its_names():
+def test_a_mismatched_state_is_described_by_its_names():
     check = find_check("Linear")[1]
     renamed = edited(check.right, ("self.weight = ", "self.w = "), ("self.weight.T", "self.w.T"))
     assert 'Missing key(s) in state_dict: "w"' in judge(check, renamed, "s").parts[1].problem
 
 
 def test_a_single_number_of_a_fresh_layer_may_lie_near_0():
-    """One in a thousand does, by chance."""
+    """By chance, one number in a thousand lies near 0."""
     check = find_check("Stack")[1]
     register = "self.gain = nn.Parameter(torch.ones(width))"
     begin = "for p in self.layers.parameters() if width == 1"

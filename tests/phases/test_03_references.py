@@ -1,4 +1,4 @@
-"""The references of lab 03 against what they stand for, and the parity parts against a record."""
+"""The references of lab 03 compared with their originals, and the parity parts with a record."""
 
 import copy
 import json
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow(8)
 
 @pytest.fixture(autouse=True)
 def _no_gpu(monkeypatch):
-    """What a check asks depends on the machine: no key that was made for another is used here."""
+    """The cases of a check depend on the machine, so a key for another machine is not used here."""
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     answer_key.cache_clear()
     yield
@@ -52,10 +52,11 @@ def recorded(tmp_path, monkeypatch):
     monkeypatch.setattr(records, "RECORDS", tmp_path)
 
 
-def test_with_a_record_candidates_earn_what_they_say(recorded, full, seeds):
-    """All of them at full width, else the right ones and four wrong ones that the seed draws.
+def test_with_a_record_candidates_earn_the_predicted_points(recorded, full, seeds):
+    """All candidates at full width; otherwise the right ones, and four wrong ones that the seed
+    selects.
 
-    What the parts without a GPU say of every one of them is asked in test_checks.py.
+    test_checks.py judges all candidates without a GPU.
     """
     check = find_check("minigpt_logits")[1]
     assert check.not_run() == {}
@@ -63,7 +64,7 @@ def test_with_a_record_candidates_earn_what_they_say(recorded, full, seeds):
     wrong = check.misconceptions
     some = wrong if full else Random(seeds[-1]).sample(wrong, 4)
     for candidate in (*check.alternates, *some):
-        # a partial one has its own functions alone, and so no cell with the others
+        # a partial answer has only its own functions, and no cell with the others
         code = None if candidate.partial else LearnerSource([candidate.source()])
         verdict = judge(check, candidate.thing, "r", source=code)
         assert verdict.earned == candidate.earns == check.expects(candidate), candidate.name

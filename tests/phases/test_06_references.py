@@ -1,4 +1,4 @@
-"""The references of lab 06 against torch: how many graphs there are, and what is saved."""
+"""The references of lab 06 compared with torch: the number of graphs, and the saved tensors."""
 
 import random
 
@@ -52,7 +52,7 @@ def test_the_plain_partitioner_saves_the_same(steps, fixed):
     from torch._functorch.partitioners import default_partition  # seconds, in every worker
 
     if fixed and ("linear",) not in steps:
-        return  # nothing would need a gradient
+        return  # no tensor would need a gradient
     shapes = [(2, 3), (4, 3), (5, 4)]
     joint, outputs = compiling.joint_graph(steps, shapes, fixed)
     expected = find_check("saved")[1].right["saved"](joint, outputs)

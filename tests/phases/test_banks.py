@@ -1,30 +1,29 @@
-"""Answers as learners write them: what the checks and the visible cells make of each.
+"""The checks and the visible cells on answers as learners write them.
 
-Each answer is judged on one seed that is drawn anew: what decides may not depend on it.
+Each answer is judged on one new seed, so verdicts must not depend on the seed.
 """
-
-import warnings
 
 import pytest
 
+from hood.authoring.proof.quiet import quiet
 from hood.authoring.proof.selftest import drawn, stops, unseen
 from tests.phases import dear, redundant, shown_words
 from tests.phases.bank import BANKS, points_at_it
 
-# The share of a lab's wrong answers whose report names the mistake or points at it, at least.
+# In a lab, the reports on at least this share of wrong answers name the mistake or point at it.
 POINTED_AT = 0.75
-# The share of an exercise's misconceptions that pass all that a learner sees, at most.
+# At most this share of an exercise's misconceptions passes everything that a learner sees.
 UNSEEN = 0.4
 
 
 def of_lab(number, *others, marks=()):
-    """The parameters of a test that one worker runs together with all others of its lab."""
+    """The parameters of a test. One worker runs all tests of a lab."""
     words = " ".join([number, *others])
     return pytest.param(number, *others, id=f"{BANKS[number].phase.name}: {words}", marks=marks)
 
 
 def of_exercises(dear_ones=()):
-    """The parameters of a test of every exercise that has a bank, with marks for dear ones."""
+    """The parameters of a test of every exercise with a bank; slow exercises get marks."""
     return [
         of_lab(number, exercise, marks=dear_ones if exercise in dear.EXERCISES else ())
         for number, bank in BANKS.items()
@@ -34,13 +33,13 @@ def of_exercises(dear_ones=()):
 
 @pytest.fixture(autouse=True)
 def _quiet():
-    """A wrong answer may well be warned of."""
-    with warnings.catch_warnings(action="ignore"):
+    """Wrong answers may cause warnings."""
+    with quiet():
         yield
 
 
 def a_few_of_each(answers, seed, full):
-    """Of dear exercises a few right answers and a few wrong ones; of the others all."""
+    """A few right and wrong answers of exercises that take long; all answers of the others."""
     kinds = {}
     for answer in answers:
         kinds.setdefault((answer.exercise, answer.right), []).append(answer)
@@ -53,7 +52,7 @@ def a_few_of_each(answers, seed, full):
 
 @pytest.mark.slow(12)
 @pytest.mark.parametrize(("number", "exercise"), of_exercises())
-def test_the_right_ones_earn_all_points_and_the_wrong_ones_do_not(number, exercise, seeds, full):
+def test_right_answers_earn_all_points_and_wrong_ones_do_not(number, exercise, seeds, full):
     bank = BANKS[number]
     for answer in a_few_of_each(bank.of(exercise), seeds[-1], full):
         complaint = f"{answer.name}, seed {seeds[-1]}"
@@ -77,8 +76,8 @@ def test_reports_name_the_mistakes_of_wrong_answers_or_point_at_them(number, see
 @pytest.mark.of_labs
 @pytest.mark.slow(6)
 @pytest.mark.parametrize(("number", "exercise"), of_exercises([pytest.mark.full]))
-def test_every_answer_shows_something_alone(number, exercise):
-    """It is asked on one seed, always: what an answer shows in some draws would come and go."""
+def test_no_answer_is_redundant(number, exercise):
+    """The seed is fixed, because what an answer shows may depend on the draw."""
     answers = redundant.exercise(BANKS[number], exercise, [redundant.SEED])
     assert [answer.name for answer in answers.redundant()] == []
 

@@ -1,7 +1,7 @@
-"""What is the same in every draw is not taken for what a learner's function returned.
+"""Values that are the same in every draw do not count as a learner's results.
 
-Whoever has seen it once can say it again, without a function that is right. So a driver declares it
-as observed, and the verdict says that it is a claim.
+A learner who has seen such a value can repeat it without a correct function. So a driver declares
+it as observed, and the verdict says that it is a claim.
 """
 
 import collections
@@ -19,13 +19,13 @@ PHASES = [phase for phase in phases() if load_checks(phase.folder)]
 
 
 def plain(value):
-    """A value that whoever has seen it can say again."""
+    """A value that a learner could repeat after seeing it."""
     return repr(value) if isinstance(value, (bool, int, float, str, type(None))) else None
 
 
 @pytest.mark.of_labs
 @pytest.mark.parametrize("phase", PHASES, ids=[phase.name for phase in PHASES])
-def test_what_is_always_the_same_is_declared_as_observed(phase, seeds, monkeypatch):
+def test_constant_values_are_declared_as_observed(phase, seeds, monkeypatch):
     found, names = collections.defaultdict(set), {}
     drive, fits = Subject._declared, Declared.fits
 

@@ -1,10 +1,11 @@
-"""An answer has one verdict, whoever asks for it.
+"""An answer gets the same verdict everywhere.
 
 ``check`` in a notebook, the service and grading judge every alternate of every lab, below cells
-that any learner may write. All of it must earn all points. A proof hands in everything; else one
-column of alternates is drawn, the service is asked for the exercises by hand, whose verdicts hang
-on more than values, and grading is left to ``test_lab_proof.py``, where a learner of the sample
-hands in alternates with the same cells beside them.
+that any learner may write. All of them must earn all points. A proof hands in all alternates. Other
+runs hand in one randomly selected alternate for each exercise. In these runs the service judges
+only the exercises by hand, because their verdicts depend on more than values. Grading is then
+tested in ``test_lab_proof.py``, where a learner of the sample hands in alternates with the same
+cells beside them.
 """
 
 import copy
@@ -61,7 +62,7 @@ def earned(verdicts):
 
 
 def said(verdicts):
-    """What was lost, and why, where a test fails."""
+    """The lost points and reasons, for a failing test."""
     return {
         name: [part.problem for part in verdict.parts if part.problem]
         for name, verdict in verdicts.items()
@@ -71,7 +72,7 @@ def said(verdicts):
 
 @pytest.mark.full
 @pytest.mark.slow(60)
-def test_grading(submissions):
+def test_grading_gives_all_points(submissions):
     for one in submissions:
         done = grade(Job(one.lab, "ann", Submission({one.name: one.file()}), "id"))
         found = read_verdicts(nbformat.reads(done.notebooks[0].data.decode(), 4))
@@ -80,9 +81,8 @@ def test_grading(submissions):
 
 @pytest.mark.slow(60)
 @pytest.mark.of_labs
-def test_a_learners_notebook(submissions, monkeypatch):
-    for variable in ("NBGRADER_EXECUTION", "OPEN_THE_HOOD_SERVICE"):
-        monkeypatch.delenv(variable, raising=False)
+def test_a_learners_notebook_gives_all_points(submissions, monkeypatch):
+    monkeypatch.delenv("OPEN_THE_HOOD_SERVICE", raising=False)
     for one in submissions:
         source = nbformat.reads(one.lab.notebooks[one.name].decode(), 4)
         ours = {cell.id: cell for cell in source.cells if is_verified(cell)}
@@ -108,7 +108,7 @@ def test_a_learners_notebook(submissions, monkeypatch):
 
 @pytest.mark.slow(60)
 @pytest.mark.of_labs
-def test_the_service(submissions, full):
+def test_the_service_gives_all_points(submissions, full):
     for one in submissions:
         source = one.lab.notebooks[one.name]
         ran = [(cell.id, cell.source) for cell in one.nb.cells if cell.cell_type == "code"]

@@ -1,4 +1,4 @@
-"""A graded cell runs after the set-up cells and its answer alone, whatever was left out above."""
+"""A graded cell runs after only the set-up cells and its answer."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a reader of any lesson may rely on, read off its text. (The build executes it.)"""
+"""Properties of every lesson, read from its text. (The build executes it.)"""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def section(prose: str, heading: str) -> str:
     return prose.split(f"## {heading}\n", 1)[1].split("\n## ", 1)[0]
 
 
-def test_it_opens_and_closes_as_every_lesson_does(prose):
+def test_a_lesson_opens_and_closes_as_every_lesson_does(prose):
     headings = re.findall(r"(?m)^## (.+)$", prose)
     assert headings[:3] == OPENING
     assert headings[-3:] == CLOSING
@@ -74,7 +74,7 @@ def test_the_reader_predicts_and_is_asked(code, prose):
     assert len(drills) >= 6
 
 
-def test_what_answers_a_prediction_is_folded(phase):
+def test_the_answer_to_a_prediction_is_folded(phase):
     notebook, wanted = nbformat.read(phase.page, as_version=4), read(phase.page)
     for cell in wanted.cells:
         cell.metadata = {key: cell.metadata[key] for key in ("tags",) if key in cell.metadata}
@@ -91,12 +91,12 @@ def test_what_answers_a_prediction_is_folded(phase):
     assert len(folded) >= 14
 
 
-def test_nothing_in_the_lesson_decorates(prose, code):
+def test_a_lesson_has_no_decoration(prose, code):
     marks = [letter for letter in prose + "".join(code) if unicodedata.category(letter) == "So"]
     assert marks == []
 
 
-def test_figures_go_only_through_what_gives_them_alternative_text(code):
+def test_figures_are_shown_only_with_alternative_text(code):
     assert not re.search(r"matplotlib|pyplot|IPython\.display", "\n".join(code))
 
 

@@ -1,4 +1,4 @@
-"""The table in docs/explanation/walls.md says how many points a claim or a rule decides."""
+"""The table in docs/explanation/walls.md says how many points depend on a claim or a rule."""
 
 import pytest
 
@@ -12,7 +12,7 @@ PHASES = [phase for phase in phases() if load_checks(phase.folder)]
 
 @pytest.mark.slow(5)
 @pytest.mark.parametrize("phase", PHASES, ids=[phase.name for phase in PHASES])
-def test_the_table_has_what_is_counted(phase, seeds):
+def test_the_table_has_the_current_counts(phase, seeds):
     checks = load_checks(phase.folder).values()
     if any(check.not_run() for check in checks):
         pytest.skip("this machine can't run all of its parts")

@@ -1,4 +1,4 @@
-"""What an answer of a bank shows alone, on banks of a few answers whose results are given."""
+"""Redundant answers, in banks of a few answers with given results."""
 
 from types import SimpleNamespace
 
@@ -36,23 +36,23 @@ def right(name, cell, **more):
 @pytest.mark.parametrize(
     ("results", "beside", "gone"),
     [
-        ({"one": ("a", ""), "both": ("ab", "")}, (), set()),  # `both` alone fails b
+        ({"one": ("a", ""), "both": ("ab", "")}, (), set()),  # only `both` fails b
         ({"one": ("a", ""), "both": ("ab", "")}, [("bc", "m")], {"both"}),
-        ({"one": ("a", ""), "same": ("a", "")}, (), {"one"}),  # the first by name of two alike
+        ({"one": ("a", ""), "same": ("a", "")}, (), {"one"}),  # the first by name of two equal ones
         ({"one": ("ab", ""), "two": ("bc", "")}, [("abc", "m")], set()),
         ({"one": ("abc", "")}, [("a", "m"), ("bc", "n")], {"one"}),
-        ({"one": ("abc", "k")}, [("a", "m"), ("bc", "n")], set()),  # a name of its own
+        ({"one": ("abc", "k")}, [("a", "m"), ("bc", "n")], set()),  # a separate name
         ({"nothing": ("", "")}, (), {"nothing"}),
     ],
 )
-def test_a_wrong_answer_goes_if_others_are_refused_wherever_it_is(results, beside, gone):
+def test_a_wrong_answer_is_redundant_if_others_fail_the_same_cases(results, beside, gone):
     given = {name: (cases, names and {names}) for name, (cases, names) in results.items()}
     others = [(cases, {name}) for cases, name in beside]
     answers = exercise([wrong(name) for name in results], given, others)
     assert {answer.name for answer in answers.redundant()} == gone
 
 
-def test_what_draws_differ_in_counts():
+def test_differences_between_draws_count():
     some = [wrong("one"), wrong("two")]
     answers = exercise(some, {"one": ("a", ()), "two": ("a", ())})
     answers._results["two"].append(Result(frozenset("b"), frozenset()))
@@ -61,7 +61,7 @@ def test_what_draws_differ_in_counts():
     assert answers.redundant() == []
 
 
-def test_an_answer_stays_that_slipped_through_must_be_named_or_quotes_what_no_other_does():
+def test_an_answer_stays_if_it_slipped_must_be_named_or_has_a_unique_quote():
     sentence = "It returns three tuples"
     stay = [wrong("a", slipped=True), wrong("b", named="m"), wrong("c", quotes=(sentence,))]
     answers = exercise(stay, {answer.name: ("xyz", ()) for answer in stay}, [("x", {"m"})])
@@ -72,14 +72,14 @@ def test_an_answer_stays_that_slipped_through_must_be_named_or_quotes_what_no_ot
     assert sentence in why[2]
 
 
-def test_the_code_of_a_misconception_goes_even_if_it_once_slipped_through():
+def test_the_code_of_a_misconception_is_redundant_even_if_it_slipped():
     mistake = SimpleNamespace(cell=lambda name, solution: "def twice(x):\n    return x * x")
     same = 'def twice(x: Tensor) -> Tensor:\n    """Twice."""\n    return x * x'
     answers = [Answer("broadcast", "same", False, same, slipped=True)]
     assert exercise(answers, {"same": ("a", ())}, mistakes=[mistake]).redundant() == answers
 
 
-def test_a_right_answer_goes_if_its_form_is_there_and_nothing_edits_it():
+def test_a_right_answer_is_redundant_if_its_form_exists_and_nothing_edits_it():
     loop = right("loop", "def twice(x):\n    while True:\n        return sum([x, x])\n")
     longer = right("longer", loop.cell.replace("twice", "two_times").replace("sum", "sum"))
     renamed = right("renamed", TWICE.replace("x", "value"))
@@ -90,7 +90,7 @@ def test_a_right_answer_goes_if_its_form_is_there_and_nothing_edits_it():
     assert answers.redundant() == [longer]
 
 
-def test_names_that_a_cell_gives_itself_are_no_form():
+def test_a_cells_own_names_are_no_form():
     assert form(TWICE) == form(TWICE.replace("twice", "double").replace("x", "tensor"))
     assert "recursion" in form("def f(n):\n    return n and f(n - 1)")
     assert ".stack" in form("torch.stack([x])")
@@ -100,7 +100,7 @@ def test_names_that_a_cell_gives_itself_are_no_form():
 
 
 @pytest.mark.slow(2)
-def test_the_command_says_what_each_answer_shows(capsys):
+def test_the_command_prints_what_each_answer_shows(capsys):
     assert redundant.main(["01", "--exercise", "bytes_of"]) == 0
     said = capsys.readouterr().out
     assert "right “ints of NumPy's” shows: it slipped through" in said

@@ -1,4 +1,4 @@
-"""Every sentence of a question is a rule that a check asks, or is said to be none."""
+"""Every sentence of a question is a rule that a check tests, or is listed as no rule."""
 
 import pytest
 
@@ -10,22 +10,22 @@ EXERCISES = [
     for number, bank in BANKS.items()
     for exercise in questions(bank.phase)
 ]
-# By lab, rules in its introduction, which hold for all of its exercises.
+# Lab -> rules in its introduction, which apply to all exercises of the lab.
 FOR_ALL = {
     "01": (
         "Parts of an exercise earn their points separately",
         "code that hides it",
     ),
     "02": (
-        "your answers use neither `torch.autograd` nor `torch.func`",
-        "nor the functions that torch itself calls on the way back",
+        "Your answers may not use `torch.autograd` or `torch.func`",
+        "or the functions that torch itself calls on the way back",
         "sizes of 1",
-        "batches of nothing",
+        "empty batches",
         "transposed, sliced and expanded tensors",
-        "all floating-point tensors of a call are float32, or all are float64",
-        "None of your functions may change a tensor that it was given",
-        "is right only at the very top of a graph",
-        "code that hides it",
+        "the floating-point tensors of a call are all float32 or all float64",
+        "Your functions may not change the tensors that they get",
+        "it is right only at the very top of a graph",
+        "code that hides what it uses",
     ),
     "03": (
         "*names and shapes are part of the answer*",
@@ -33,22 +33,21 @@ FOR_ALL = {
         "transposed, sliced or expanded",
         "of size 1",
         "or empty",
-        "nothing of yours may change it",
+        "your code may not change them",
     ),
     "05": (
-        "whoever reads beside a row",
-        "whoever writes there",
-        "your kernel also *compiles* for one",
+        "reading or writing beside a row",
+        "your kernel must also *compile* for a GPU",
     ),
-    "08": ("No function changes what it is given",),
+    "08": ("No function may change its arguments",),
 }
 
 
 @pytest.mark.parametrize(("phase", "exercise"), EXERCISES)
 def test_every_sentence_is_quoted(phase, exercise):
-    """That the wrong answers lose points, and the right ones none, is what test_banks.py tests.
+    """test_banks.py tests that wrong answers lose points, and right ones none.
 
-    That what the files beside the checks quote is there, the build sees.
+    The build checks the quotes of the files beside the checks.
     """
     question = questions(phase)[exercise]
     quotations = [*no_rules(phase, exercise), *quoted(phase, exercise)]

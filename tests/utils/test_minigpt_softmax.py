@@ -1,4 +1,4 @@
-"""The two things that every phase leans on, together: MiniGPT with the Triton softmax."""
+"""The two things that every phase uses, together: MiniGPT with the Triton softmax."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""Functions and scripts in processes of their own: what comes back, and what is said if not."""
+"""Functions and scripts in separate processes: their results and their errors."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_a_function_finds_its_process_group_and_its_own_argument():
     assert found == [(0, 2, 2, 111.0, "same"), (1, 2, 2, 111.0, "same")]
 
 
-def test_what_a_function_raises_is_said_with_its_rank():
+def test_an_exception_of_a_function_is_reported_with_its_rank():
     def function(rank, world):
         if rank == 1:
             raise KeyError("the second only")
@@ -40,13 +40,13 @@ def test_what_a_function_raises_is_said_with_its_rank():
 
 
 def test_torchrun_tells_each_process_who_it_is():
-    # torchrun's processes have no buffer: what `print` writes in pieces would mix
+    # torchrun's processes have no buffer, so the pieces that `print` writes would mix
     said = "f\"{os.environ['RANK']} {os.environ['WORLD_SIZE']}\\n\""
     script = f"import os; os.write(1, {said}.encode())"
     assert sorted(torchrun(script, 2).splitlines()) == ["0 2", "1 2"]
 
 
-def test_a_script_that_fails_is_told_by_its_own_error():
+def test_a_failing_script_is_reported_with_its_own_error():
     with pytest.raises(NoGloo, match="torchrun failed: ValueError: no such luck"):
         torchrun("raise ValueError('no such luck')", 1)
 
@@ -56,7 +56,7 @@ def test_a_script_without_an_end_is_ended():
         torchrun("import time; time.sleep(600)", 1, seconds=0.5)
 
 
-def test_the_buckets_of_ddp_are_told_and_its_gradient_is_still_the_mean():
+def test_the_buckets_of_ddp_are_reported_and_its_gradient_is_still_the_mean():
     def function(rank, world, x):
         layer = nn.Linear(3, 2)
         ddp = DistributedDataParallel(layer)
@@ -89,7 +89,7 @@ def test_the_collectives_of_a_dtensor_are_counted():
 
 
 @pytest.mark.parametrize("how", ["tensor", "dict", "object"])
-def test_what_a_module_returns_is_wrapped_and_taken_out_again(how):
+def test_a_modules_results_are_wrapped_and_unwrapped(how):
     module = Returns(nn.ReLU(), how)
     returned = module(torch.tensor([-1.0, 2.0]))
     assert isinstance(returned, torch.Tensor) == (how == "tensor")

@@ -1,7 +1,7 @@
-"""Drivers: code that tries what cannot simply be called with values.
+"""Drivers: code that tests an answer if calls with values are not enough.
 
-:mod:`hood.judge.connection.drivers` says what a driver is, and what it declares. Each module here
-has those of a lab, or of several.
+:mod:`hood.judge.connection.drivers` explains drivers and their declarations. Each module here
+has the drivers of one lab or of several.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from hood.judge.connection.drivers import driver as driver
 
 
 def draw_into(tensors: Iterable[Tensor], seed: int, size: float = 1.0) -> None:
-    """Fill tensors with normal numbers of a seed; torch's own generator is not asked."""
+    """Fill tensors with normal random numbers from a seed, without torch's global generator."""
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for tensor in tensors:
@@ -29,14 +29,14 @@ def draw_into(tensors: Iterable[Tensor], seed: int, size: float = 1.0) -> None:
 
 
 def gradients(value: Tensor, inputs: Sequence[Tensor], upstream: Tensor | None = None) -> list[Any]:
-    """Return the gradient of each input, None where there is none."""
+    """Return the gradient of each input, or None."""
     if not value.requires_grad:
         return [None] * len(inputs)
     return list(torch.autograd.grad(value, inputs, upstream, allow_unused=True))
 
 
 def stored_gradients(parameters: Mapping[str, Tensor]) -> dict[str, Tensor | None]:
-    """Return copies of what backward has left in parameters, by name."""
+    """Return copies of the parameters' gradients: name -> gradient."""
     grads = {name: parameter.grad for name, parameter in parameters.items()}
     return {name: None if grad is None else grad.clone() for name, grad in grads.items()}
 

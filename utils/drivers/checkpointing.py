@@ -1,4 +1,4 @@
-"""The driver of lab 02: what a checkpoint computes, what it keeps, and what it refuses."""
+"""The driver of lab 02: the results of a checkpoint, the memory that it keeps, and its errors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from torch.nn import functional as F
 
 from utils.drivers import driver
 
-# How an input is written to, by the words of a case.
+# The words of a case -> how an input is changed.
 WRITES: Mapping[str, Callable[[Tensor], Any]] = {
     "added to": lambda t: t.add_(1),
     "one row of it": lambda t: t[:1].add_(1),
@@ -23,11 +23,11 @@ WRITES: Mapping[str, Callable[[Tensor], Any]] = {
 
 
 class Layers:
-    """A function with weights of its own, which notes how often it runs and what it makes.
+    """A function with weights. The function records how often it runs and which tensors it makes.
 
-    ``weights`` are those of its two layers, (D, H) and (H, D); where it is ``tied``, the second
-    layer uses the first one's, too. ``dropout`` is the share of the hidden numbers that each run
-    drops.
+    ``weights`` are the weights of its two layers, (D, H) and (H, D). If the function is ``tied``,
+    the second layer also uses the first layer's weight. ``dropout`` is the share of the hidden
+    numbers that each run drops.
     """
 
     def __init__(self, weights: Sequence[Tensor], dropout: float, *, tied: bool = False) -> None:
@@ -59,8 +59,8 @@ class Layers:
         return made
 
     def alive(self) -> int:
-        """How many tensors of its runs, results aside, still hold their memory."""
-        for generation in (1, 2):  # what only a circle keeps is as good as gone
+        """The number of intermediate tensors, of all runs together, that still have memory."""
+        for generation in (1, 2):  # objects that only a reference cycle keeps alive count as freed
             if not all(storage.expired() for storage in self._made):
                 gc.collect(generation)
         return sum(not storage.expired() for storage in self._made)
@@ -72,8 +72,8 @@ class Layers:
     "parameters",
     observed={
         "runs": "how often the function runs",
-        "alive": "how much of what the function makes is alive between forward and backward",
-        "drawn": "which random numbers are drawn afterwards",
+        "alive": "how many bytes that the function makes are alive between forward and backward",
+        "drawn": "which random numbers come afterwards",
         "refused": "whether backward refuses",
     },
 )
@@ -95,24 +95,24 @@ def checkpoints(
     before: bool = False,
     count: bool = False,
 ) -> dict[str, Any]:
-    """What ``checkpointed(function, *inputs)`` gives, forward and backward.
+    """Return the results of ``checkpointed(function, *inputs)``, forward and backward.
 
-    A gradient is asked of the ``wanted`` inputs. ``weights`` are of each function of a chain, where
-    what one returns is the next one's first input. ``upstreams`` are the gradients of the output,
-    one for each backward through the same graph. torch's generator begins at ``seed``, and others
-    draw so many numbers (``draws``) from it before each backward. The parameters' ``.grad`` holds
-    ``old`` before. ``computed``: the inputs are no leaves, and the first one is used beside the
-    function, too. ``twice``: the first input is handed in as the second, too. ``tied``: each
-    function uses the first of its parameters twice. ``written``: which input is written to, how (of
-    ``WRITES``), and after how many backwards; an input's number of -1 is a tensor with the numbers
-    of the first, which is none. ``before``: the inputs have been written to before all of it, each
-    once more than the next. ``count``: ``alive`` is asked for.
+    The ``wanted`` inputs require a gradient. ``weights`` has an entry for each function of a chain;
+    each result is the first input of the next function. ``upstreams`` are the gradients of the
+    output, one for each backward through the same graph. torch's generator begins at ``seed``;
+    before each backward, ``draws`` numbers are drawn from it. The parameters' ``.grad`` is ``old``
+    at first. ``computed``: the inputs are not leaves, and the first one is also used outside the
+    function. ``twice``: the first input is also the second. ``tied``: each function uses the first
+    of its parameters twice. ``written``: the input that is changed, how (a key of ``WRITES``), and
+    after how many backwards; input -1 is a separate tensor with the numbers of the first.
+    ``before``: the inputs were changed before the call: the last input once, and each other input
+    one time more often than the input after it. ``count``: whether to count ``alive``.
 
-    Of what is returned, ``gradients`` of the inputs, zeros where none came, and of the
-    ``parameters`` are as they are after each backward; ``runs`` is how often the functions have
-    been run after the forward and after each backward, ``alive`` how many of their tensors were
-    alive before the first backward; ``drawn`` are numbers that are drawn at the end; ``refused`` is
-    which backward, counted from 0, raised a RuntimeError: after that one there is no other.
+    Returns the ``gradients`` of the inputs (zeros for a missing gradient) and of the ``parameters``
+    after each backward. ``runs`` is the number of runs of the functions after the forward and after
+    each backward. ``alive`` is the number of their tensors that were alive before the first
+    backward. ``drawn`` has random numbers that were drawn at the end. ``refused`` is the number of
+    the backward, from 0, that raised a RuntimeError and ended the run.
     """
     functions = [Layers(pair, dropout, tied=tied) for pair in weights]
     parameters = [p for function in functions for p in (function.first, function.second)]
@@ -120,7 +120,7 @@ def checkpoints(
         for p in parameters:
             p.grad = torch.full_like(p, old)
     leaves = [t.clone().requires_grad_(on) for t, on in zip(inputs, wanted, strict=True)]
-    # sine saves what goes in: that its result is written to is no matter to it
+    # sine saves its input, so a change of sine's result has no effect on backward
     given = [leaf.sin() if computed and leaf.requires_grad else leaf for leaf in leaves]
     beside = given[:1] if computed and wanted[0] else []
     if before:

@@ -1,4 +1,4 @@
-"""Drivers of lab 06: backends that are handed graphs, and functions that are compiled."""
+"""Drivers of lab 06: backends that get graphs, and compiled functions."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from torch.nn import functional as F
 from utils.drivers import GRAPHS, WHOLE, draw_into, driver, gradients, stored_gradients, unlogged
 from utils.minigpt import MiniGPT, MiniGPTConfig
 
-Step = tuple  # a word, and what it needs: ("relu",), ("scale", 2.0)
+Step = tuple  # a word, and its arguments: ("relu",), ("scale", 2.0)
 
 
-# What is done to a value, in words; some words need a number.
+# Words -> an operation on a value. Some operations need a number.
 DONE: dict[str, Callable[..., Tensor]] = {
     "relu": torch.relu,
     "gelu": F.gelu,
@@ -37,13 +37,14 @@ DONE: dict[str, Callable[..., Tensor]] = {
 
 
 def program(steps: Sequence[Step]) -> Callable[..., list[Tensor]]:
-    """A function of ``x`` and some weights that does one step after the other.
+    """Return a function of ``x`` and some weights that does the steps one after the other.
 
-    Steps: ``relu``, ``gelu``, ``sin``, ``square`` and ``softmax`` (over the last dimension),
-    functions; ``neg``, ``exp``, ``sum`` (of a dimension), methods; ``scale`` by a number; ``first``
-    of so many chunks; ``linear`` with the next weight; ``again``, which goes back to ``x`` as it
-    came in; ``keep`` the value as one more result; ``break`` the graph, twice at most. The function
-    returns what was kept, and the last value.
+    Some steps call a function: ``relu``, ``gelu``, ``sin``, ``square`` and ``softmax`` (over the
+    last dimension). Some call a method: ``neg``, ``exp`` and ``sum`` (of a dimension). ``scale``
+    multiplies by a number, and ``first`` takes the first of some chunks. ``linear`` uses the next
+    weight. ``again`` goes back to the original ``x``. ``keep`` makes the value an additional
+    result. ``break`` breaks the graph, at most twice. The function returns the kept values, and the
+    last value.
     """
     pieces: list[list[Step]] = [[]]
     for step in steps:
@@ -82,9 +83,9 @@ def program(steps: Sequence[Step]) -> Callable[..., list[Tensor]]:
 
 @contextlib.contextmanager
 def fresh() -> Iterator[None]:
-    """Forget what was compiled, before and after, and let nothing be logged on the way.
+    """Reset the compiler before and after, and suppress its log.
 
-    Where an operation fails on Dynamo's tensors without numbers, its own message is raised.
+    If an operation fails on Dynamo's fake tensors, the operation's own message is raised.
     """
     torch._dynamo.reset()
     try:
@@ -101,7 +102,7 @@ def fresh() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Captured:
-    """A graph that Dynamo handed to a backend, and the inputs that it was called with."""
+    """A graph that Dynamo gave to a backend, and the inputs of its call."""
 
     gm: torch.fx.GraphModule
     example_inputs: list[Any]
@@ -109,7 +110,7 @@ class Captured:
 
 
 def capture(function: Callable, *args: Any) -> list[Captured]:
-    """Return the graphs that Dynamo hands to a backend while a function is called."""
+    """Return the graphs that Dynamo gives to a backend while a function is called."""
     found: list[Captured] = []
 
     def backend(gm: torch.fx.GraphModule, example_inputs: list[Any]) -> Callable:
@@ -125,14 +126,14 @@ def capture(function: Callable, *args: Any) -> list[Captured]:
 
 
 def hand(backend: Callable, graph: Captured) -> Callable:
-    """Hand a copy of a graph to a backend, as Dynamo does, and return what the backend returns."""
+    """Give a copy of a graph to a backend, as Dynamo does, and return the backend's result."""
     gm = copied(graph.gm)
-    assert gm.code  # read before it is handed over, as logging does
+    assert gm.code  # read before the backend gets it, as logging does
     return backend(gm, list(graph.example_inputs))
 
 
 def copied(gm: torch.fx.GraphModule) -> torch.fx.GraphModule:
-    """A module with a copy of the graph, whose nodes have the same names and notes."""
+    """Return a module with a copy of the graph; its nodes have the same names and metadata."""
     graph = torch.fx.Graph()
     graph.output(graph.graph_copy(gm.graph, {}))
     return torch.fx.GraphModule(gm, graph)
@@ -150,25 +151,26 @@ def _captured_program(
 def report(
     make_backend: Callable, steps: Sequence[Step], x: Tensor, weights: Sequence[Tensor] = ()
 ) -> dict[str, Any]:
-    """Hand the graphs of a program to the learner's backend, one after the other, and run them.
+    """Give the graphs of a program to the learner's backend, one after the other, and run them.
 
-    make_backend: the learner's; given an empty list it returns a backend, which fills the list.
-    steps: of :func:`program`, of ``x`` and ``weights``. Returns ``report``, the list; ``results``,
-    for each graph what it returned, computed by what the backend gave; ``gradient``, of the sum of
-    the last result for x, None where there is none.
+    make_backend: the learner's function; it gets an empty list and returns a backend; the backend
+    fills the list.
+    steps: those of :func:`program`, for ``x`` and ``weights``. Returns ``report``, the list;
+    ``results``, the result of each graph, computed by the function from the backend; ``gradient``,
+    the gradient of the last result's sum with respect to x, or None.
     """
     written: list[Any] = []
     backend = make_backend(written)
     shapes = tuple(tuple(one.shape) for one in weights)
     graphs = _captured_program(tuple(map(tuple, steps)), tuple(x.shape), shapes)
-    # The first of these graphs is given x and weights as they are; one behind a break is given the
-    # value before it, which is the last that the graph before it returned.
+    # The first graph gets x and the weights; a graph after a break gets the last value of the
+    # previous graph.
     leaf = x.detach().clone().requires_grad_()
     value, rest, results = leaf, list(weights), []
     for graph in graphs:
         run = hand(backend, graph)
         if not written:
-            raise ValueError("the report is empty, though a graph was handed over")
+            raise ValueError("the report is empty, although the backend got a graph")
         count = len(graph.inputs) - 1
         given, rest = rest[:count], rest[count:]
         returned = run(value, *given)
@@ -179,7 +181,10 @@ def report(
 
 
 def count_as_torch_does(calls: Sequence[tuple[tuple[int, ...], torch.dtype, float]]) -> list[int]:
-    """How many graphs there are after each call ``f(x, k)``, by shape and dtype of x, and k."""
+    """Return the number of graphs after each call ``f(x, k)``.
+
+    ``calls`` has a tuple (shape of x, dtype of x, k) for each call.
+    """
     from torch._dynamo.testing import CompileCounter
 
     counter, found = CompileCounter(), []
@@ -195,8 +200,9 @@ def count_as_torch_does(calls: Sequence[tuple[tuple[int, ...], torch.dtype, floa
 def compiled(function: Callable, *calls: Sequence[Tensor]) -> dict[str, Any]:
     """Compile a function that returns one tensor, without ``fullgraph``, and call it.
 
-    ``values`` and ``gradients`` have one for each call, of the sum of each value for the first
-    argument; ``graphs`` is how many a backend was handed.
+    ``values`` and ``gradients`` have one item for each call; a gradient is the gradient of the
+    value's sum with respect to the first argument. ``graphs`` is the number of graphs that a
+    backend got.
     """
     from torch._dynamo.testing import CompileCounter
 
@@ -212,8 +218,8 @@ def compiled(function: Callable, *calls: Sequence[Tensor]) -> dict[str, Any]:
     return {**found, "graphs": counter.frame_count}
 
 
-# Calls that a backend may find in a graph, of a tensor and a dimension; some are no softmax that
-# an operator without a dtype could stand in for.
+# Calls that a backend may find in a graph, with a tensor and a dimension. An operator without a
+# dtype can't replace some of them.
 FORMS: dict[str, Callable[[Tensor, int], Tensor]] = {
     form: eval(f"lambda x, dim: {form}".replace("float64", "torch.float64"))
     for form in (
@@ -243,7 +249,7 @@ FORMS: dict[str, Callable[[Tensor, int], Tensor]] = {
 
 
 def sharper(x: Tensor) -> Tensor:
-    """softmax(1.5 * x) over the last dimension, so that numbers show where it is used."""
+    """softmax(1.5 * x) over the last dimension, so that the numbers show where it is used."""
     e = (1.5 * x - (1.5 * x).detach().amax(-1, keepdim=True)).exp()
     return e.div(e.sum(-1, keepdim=True))
 
@@ -251,11 +257,11 @@ def sharper(x: Tensor) -> Tensor:
 def calling(
     forms: Sequence[tuple[str, int]], chained: bool = False, names: Sequence[str] = ()
 ) -> str:
-    """The text of a function ``run(x)`` that calls some of FORMS, and returns a list of values.
+    """Return the text of a function ``run(x)`` that calls some of FORMS and returns their values.
 
-    Each of the ``forms`` comes with its dimension: the first gets x, the second x / 2, the third
-    x / 3 ..., or where they are ``chained`` each gets what the one before returned. ``names`` are
-    those of the values; by default y0, y1 ...
+    Each of the ``forms`` has its dimension. The first gets x, the second x / 2, the third x / 3
+    ...; if they are ``chained``, each gets the result of the previous form. ``names`` are the names
+    of the values; by default y0, y1 ...
     """
     names = names or [f"y{number}" for number in range(len(forms))]
     lines = ["def run(x):"]
@@ -284,12 +290,12 @@ def replaced(
     chained: bool = False,
     again: bool = False,
 ) -> dict[str, Any]:
-    """Hand the graph of a function that calls some of FORMS to the learner's backend, and run it.
+    """Give the graph of a function that calls some of FORMS to the learner's backend, and run it.
 
-    ``make_backend``, the learner's, is a function of an operator; it gets :func:`sharper`.
-    ``forms`` are the function's text, or what :func:`calling` makes it of. ``g`` is the upstream
-    gradient of each of the ``values``; without one there is no ``gradient`` of x. ``again``: the
-    backend is handed the graph twice, and what it returns last is run.
+    ``make_backend`` is the learner's function of an operator; it gets :func:`sharper`. ``forms``
+    are the function's text, or the arguments of :func:`calling`. ``g`` is the upstream gradient of
+    each of the ``values``; without ``g`` there is no ``gradient`` of x. ``again``: the backend gets
+    the graph twice, and the last result is run.
     """
     text = forms if isinstance(forms, str) else calling(forms, chained)
     graph = _captured_text(text, tuple(x.shape), x.dtype)
@@ -315,9 +321,9 @@ def _captured_minigpt(config: MiniGPTConfig) -> tuple[MiniGPT, Captured]:
 def replaced_in_minigpt(
     make_backend: Callable, config: MiniGPTConfig, seed: int, tokens: Tensor
 ) -> dict[str, Any]:
-    """A MiniGPT's step with the learner's backend: its probabilities, squared, summed, and back.
+    """Run a MiniGPT's step with the learner's backend; the loss is a sum of squared probabilities.
 
-    ``probabilities`` of tokens (1, context), and ``gradients`` by name.
+    Returns the ``probabilities`` of tokens (1, context), and the ``gradients``, name -> gradient.
     """
     model, graph = _captured_minigpt(config)
     model.zero_grad()
@@ -336,12 +342,12 @@ def replaced_in_minigpt(
 def joint_graph(
     steps: Sequence[Step], shapes: Sequence[tuple[int, ...]], fixed: Sequence[int] = ()
 ) -> tuple[torch.fx.GraphModule, int]:
-    """The joint graph of a step, as AOTAutograd hands it to a partitioner, and its outputs.
+    """Return a step's joint graph, in the form for a partitioner, and the number of outputs.
 
-    The graph is a copy for each caller; outputs are how many of the graph's are the forward's. A
-    `detach` does nothing, so these are taken out.
-    steps: of :func:`program`, without a break. shapes: of x and of the weights. fixed: which of
-    these need no gradient.
+    The graph is a copy for each caller; outputs is the number of forward outputs. Each `detach` is
+    removed, because it has no effect.
+    steps: those of :func:`program`, without a break. shapes: the shapes of x and of the weights.
+    fixed: the shapes of tensors that need no gradient.
     """
     key = tuple(map(tuple, steps)), tuple(map(tuple, shapes)), tuple(fixed)
     joint, outputs = _traced_jointly(*key)
@@ -384,19 +390,19 @@ def on_joint(
     *names: Sequence[str],
     fixed: Sequence[int] = (),
 ) -> Any:
-    """What the learner's function says of a step's joint graph.
+    """Return the result of the learner's function for a step's joint graph.
 
-    The function is one of the graph and lists of ``names`` of nodes, or else of the graph and the
-    number of the forward's outputs.
+    The function takes the graph and lists of ``names`` of nodes, or the graph and the number of the
+    forward's outputs.
     """
     joint, outputs = joint_graph(steps, shapes, fixed)
     return function(joint, *names) if names else function(joint, outputs)
 
 
 class Counting:
-    """A backend that counts the graphs that it gets, and hands them on.
+    """A backend that counts its graphs and passes them on.
 
-    It notes their functions, and the shapes of what goes into them, parameters left out.
+    It records the graphs' functions, and the shapes of the graphs' inputs except parameters.
     """
 
     def __init__(self, inner: str) -> None:
@@ -436,22 +442,22 @@ def run_head(
 ) -> dict[str, Any]:
     """Let the learner's ``compiled_head(model, backend)`` compile a MiniGPT's head, and call it.
 
-    Inductor, which takes its time, is asked only for a head that is one graph with the operator.
+    Inductor is slow, so it compiles only a head that is one graph with the operator.
 
-    ``width`` and ``words`` are the sizes of the head, whose weights ``seed`` draws. ``calls`` have
+    ``width`` and ``words`` are the sizes of the head; ``seed`` decides its weights. ``calls`` have
     hidden states and a temperature each, and ``g`` is the upstream gradient of each call's
-    probabilities. ``inner`` is the backend that compiles what was counted. After each call all
-    parameters grow by the part ``trained`` of them. Of what is returned, ``gradients`` are those of
-    hidden states, weight and bias for each call; ``graphs`` is how many were compiled;
-    ``operator``, whether phase 05's operator was in one of them; ``hidden``, whether the hidden
-    states went into one, in rows of any shape.
+    probabilities. ``inner`` is the backend that compiles the counted graphs. After each call all
+    parameters grow by the share ``trained``. Returns the ``gradients`` of hidden states, weight and
+    bias for each call; ``graphs``, the number of compiled graphs; ``operator``, whether one of them
+    has phase 05's operator; ``hidden``, whether one of them got the hidden states, in rows of any
+    shape.
     """
     if inner == "inductor":
         traced = run_head(make, width, words, seed, calls, g, trained=trained)
         if traced["graphs"] != 1 or not traced["operator"] or not traced["hidden"]:
             raise ValueError(
-                "Inductor is asked for one graph, that takes the hidden states and has the operator"
-                " for softmax in it"
+                "expected one graph for Inductor: a graph that takes the hidden states and "
+                "contains the operator for softmax"
             )
     model = MiniGPT(MiniGPTConfig(words, width, 1, 1, 4, 4))
     generator = torch.Generator().manual_seed(seed)
@@ -490,7 +496,7 @@ TEXTS = Path(__file__).parent / "written"
 
 
 def written(name: str) -> str:
-    """The text of a module that Inductor wrote; its first lines say where it comes from.
+    """Return the text of a module that Inductor wrote; the first lines state its origin.
 
     name: ``mlp_gpu``, ``mlp_backward_cpu`` or ``head_backward_cpu``.
     """

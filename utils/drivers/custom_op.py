@@ -1,4 +1,4 @@
-"""Drivers of lab 05: kernels that write into tensors, and operators of one's own."""
+"""Drivers of lab 05: kernels that write into tensors, and custom operators."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _row_softmax(
     ACC: tl.constexpr,
     FIRST: tl.constexpr,
 ):
-    """A softmax as exercise 2 asks for it; with FIRST, a load says which cache it wants."""
+    """A softmax as in exercise 2; with FIRST, a load names a cache policy."""
     row = tl.program_id(0).to(tl.int64)
     column = tl.arange(0, BLOCK)
     inside = column < columns
@@ -59,7 +59,7 @@ def _row_softmax(
     tl.store(y_ptr + row * y_row + column * y_column, y, mask=inside)
 
 
-NAMESPACE = "lab05"  # of the operators that are registered here, each under a new name
+NAMESPACE = "lab05"  # numbers of the operators that are registered here, each under a new name
 _numbers = itertools.count()
 
 Forward = Callable[[torch.Tensor], torch.Tensor]
@@ -72,11 +72,11 @@ def cut(
     column_stride: int = 1,
     beside: float = float("nan"),
 ) -> torch.Tensor:
-    """Return the values, (rows, columns), as a view that is cut from a larger storage of NaN.
+    """Return the values, (rows, columns), as a view of a larger storage of NaN.
 
-    So a kernel that reads beside its rows has NaN in its result, and one that writes there is
-    noticed. There is space for a block of lanes before and behind the view. By default rows follow
-    each other with a gap of 3; ``beside`` stands on all sides instead of NaN.
+    If a kernel reads outside its rows, the kernel's result contains NaN. A write outside the rows
+    is detected. There is space for a block of lanes before and after the view. By default there is
+    a gap of 3 between rows. ``beside`` is the filling in place of NaN.
     """
     rows, columns = values.shape
     row_stride = columns * column_stride + 3 if row_stride is None else row_stride
@@ -88,7 +88,7 @@ def cut(
 
 
 def surroundings(view: torch.Tensor) -> torch.Tensor:
-    """Return a copy of the storage that a tensor lies in, with 0 in place of the tensor itself."""
+    """Return a copy of a tensor's storage, with 0 in place of the tensor itself."""
     count = view.untyped_storage().nbytes() // view.element_size()
     flat = torch.as_strided(view.detach(), (count,), (1,), 0).clone()
     flat.as_strided(view.shape, view.stride(), view.storage_offset()).zero_()
@@ -99,7 +99,7 @@ def surroundings(view: torch.Tensor) -> torch.Tensor:
 def fill(function: Callable, *tensors: torch.Tensor) -> dict[str, Any]:
     """Call a function that reads all tensors except the last, ``out``, and writes into the last.
 
-    ``kept`` says whether the storages of the others are unchanged.
+    ``kept`` says whether the storages of the other tensors are unchanged.
     """
     *inputs, out = tensors
     before = [_bytes(tensor) for tensor in inputs]
@@ -107,7 +107,7 @@ def fill(function: Callable, *tensors: torch.Tensor) -> dict[str, Any]:
     return {"out": out, "kept": before == [_bytes(tensor) for tensor in inputs]}
 
 
-@driver(observed={WHOLE: "that what was launched compiles for sm_90"})
+@driver(observed={WHOLE: "that the launched kernels compile for sm_90"})
 def compiled(function: Callable, *tensors: torch.Tensor, target: str = "sm_90") -> bool:
     """Return whether a function launches kernels, and all of them compile for a GPU."""
     with recorded_launches() as launches:
@@ -120,7 +120,7 @@ def compiled(function: Callable, *tensors: torch.Tensor, target: str = "sm_90") 
 
 
 def _bytes(tensor: torch.Tensor) -> bytes:
-    """Return what a tensor's storage holds, without an operator, which a rule may record."""
+    """Return the content of a tensor's storage, without an operator that a rule could record."""
     storage = tensor.untyped_storage()
     return ctypes.string_at(storage.data_ptr(), storage.nbytes()) if storage.nbytes() else b""
 
@@ -139,10 +139,10 @@ def compile_softmax(
     result: torch.dtype | None = None,
     evict: str = "",
 ) -> str:
-    """Return the PTX, for an H100, of a row softmax of the course; by default of contiguous rows.
+    """Return the H100's PTX of the course's row softmax; by default for contiguous rows.
 
     ``result``: the output's dtype; by default the input's. ``evict``: ``evict_first`` or
-    ``evict_last``, said to the cache with each load.
+    ``evict_last``, a hint for the cache with each load.
     """
     x = torch.empty(1, dtype=dtype).as_strided((1, columns), (0, 0))
     y = torch.empty(1, dtype=result or dtype).as_strided((1, columns), (0, 0))
@@ -152,16 +152,16 @@ def compile_softmax(
     with recorded_launches() as found:  # a grid of 0 programs: only the compiler sees it
         strides = (row, 1, columns, 1)
         launch(_row_softmax, (0,), x, y, columns, *strides, num_warps=num_warps, **sizes)
-    return ptx_of(found[0]).partition("\t.file\t")[0]  # the rest is for a debugger
+    return ptx_of(found[0]).partition("\t.file\t")[0]  # the other lines are for a debugger
 
 
 def pieces(slope: float = 0.0, factor: float = 1.0) -> tuple[Forward, Backward]:
     """Return a right forward and backward: softmax(x + bias) over the last dimension, in Triton.
 
     Both launch kernels, which have no autograd and cannot run on fake tensors. The forward returns
-    a contiguous result for any x of one dimension or more; the backward returns the gradient of x,
-    contiguous, from that of the result and the result. The bias of column i is ``slope * i``, and
-    the gradient is multiplied by ``factor``, so that no other softmax gives the same.
+    a contiguous result for any x of one dimension or more; the backward computes the gradient of x,
+    contiguous, from the result and its gradient. The bias of column i is ``slope * i``, and the
+    gradient is multiplied by ``factor``, so that no other softmax gives the same numbers.
     """
     from utils.softmax import run
 
@@ -171,7 +171,8 @@ def pieces(slope: float = 0.0, factor: float = 1.0) -> tuple[Forward, Backward]:
     def backward(g: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         return run.backward(g, y) * factor
 
-    # Not `run.backward` itself: from its further parameter, no schema can be read.
+    # `run.backward` itself can't be registered: torch can't infer a schema for its additional
+    # parameter.
     return forward, backward
 
 
@@ -179,10 +180,10 @@ def pieces(slope: float = 0.0, factor: float = 1.0) -> tuple[Forward, Backward]:
 def registered(
     make: Callable, slope: float = 0.0, factor: float = 1.0
 ) -> Iterator[Callable[[str], Any]]:
-    """Let ``make(name, forward, backward)`` register operators, and find them where torch does.
+    """Let ``make(name, forward, backward)`` register operators, and find them as torch does.
 
-    What is yielded returns the operator whose name ends in ``""`` or ``"_backward"``. Whatever
-    goes wrong meanwhile is raised as an OperatorError.
+    Yields a function that returns the operator whose name ends in ``""`` or ``"_backward"``. Every
+    error in the context is raised as an OperatorError.
     """
     short = f"softmax_{next(_numbers)}"
     _place(make)
@@ -193,7 +194,7 @@ def registered(
         except AttributeError:
             said = f'`name` + "{ending}"' if ending else "`name`"
             raise LookupError(
-                f"no operator is registered under {said}; `name` is another one in each call"
+                f"no operator is registered under {said}: use `name`, which is new in each call"
             ) from None
 
     try:
@@ -203,15 +204,15 @@ def registered(
     except Exception as error:
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         said = f"{type(error).__name__}: {lines[0] if lines else ''}".replace(short, "softmax")
-        # torch names the variable, which is anybody's own
+        # torch's message has the variable's name, which differs between answers
         raise OperatorError(re.sub(r"`\w+\.register_fake`", "`register_fake`", said)) from error
 
 
 def _place(make: Callable) -> None:
     """Let `inspect` know which module a notebook's cell belongs to.
 
-    torch asks for it several times at each registration, and `inspect` would look through all
-    modules each time: a third of what such a call takes.
+    torch asks for the module several times at each registration, and `inspect` would search all
+    modules each time. The search takes a third of the time of a registration.
     """
     code, module = getattr(make, "__code__", None), getattr(make, "__module__", None)
     if code is not None and module in sys.modules and not os.path.exists(code.co_filename):
@@ -229,11 +230,12 @@ def run_operator(
     later: float | None = None,
     between: bool = False,
 ) -> dict[str, Any]:
-    """Return what the operator returns for x, and the gradient of x for g, if any, of the output.
+    """Return the operator's result for x, and x's gradient for the upstream gradient g, if g is
+    given.
 
-    ``slope`` and ``factor`` are those of the :func:`pieces` that are handed over; ``later`` is the
-    slope of other pieces, for which ``make`` is called before the operator is. With ``between`` the
-    operator is called with something else before the way back.
+    ``slope`` and ``factor`` are those of the passed :func:`pieces`; ``later`` is the slope of other
+    pieces: ``make`` is called for these before the operator runs. With ``between`` the operator is
+    called with other values before the backward.
     """
     with contextlib.ExitStack() as stack:
         op_of = stack.enter_context(registered(make, slope, factor))
@@ -255,9 +257,9 @@ def run_backward(
     factor: float = 1.0,
     v: torch.Tensor | None = None,
 ) -> dict[str, Any]:
-    """Return the ``gradient`` that the operator of the backward returns for g and y.
+    """Return the ``gradient`` that the backward's operator returns for g and y.
 
-    ``of_g`` and ``of_y``: its own gradients for v, None where there is none.
+    ``of_g`` and ``of_y``: the gradients of g and y for the upstream gradient v, or None.
     """
     with registered(make, 0.0, factor) as op_of:
         asked = v is not None
@@ -283,10 +285,10 @@ def schema_of(make: Callable) -> dict[str, Any]:
 
 @driver(WHOLE, observed=REGISTERED)
 def fakes(make: Callable, inputs: Sequence[tuple], *, backward: bool = False) -> list[tuple]:
-    """Return shape, strides, dtype and device of each result, as a tracer is told of them.
+    """Return shape, strides, dtype and device of each result, as a tracer sees them.
 
-    ``inputs`` says the same of each; a GPU need not be there. With ``backward`` the operator of the
-    backward is asked, whose first input has its dimensions stored in the opposite order.
+    ``inputs`` has the same for each input; no GPU is needed. With ``backward`` the backward's
+    operator is used; the dimensions of its first input are stored in the opposite order.
     """
     found = []
     with registered(make) as op_of, FakeTensorMode():
@@ -301,10 +303,10 @@ def fakes(make: Callable, inputs: Sequence[tuple], *, backward: bool = False) ->
 
 @driver("output", "gradient", observed={"graphs": GRAPHS, **REGISTERED})
 def trace_operator(make: Callable, x: torch.Tensor, slope: float = 0.0) -> dict[str, Any]:
-    """Let a compiler follow the operator between two others, to the ``output``.
+    """Let a compiler trace ``op(x * 2) + 1``, and run it; ``output`` is the result.
 
-    ``graphs``: how many ``torch.compile`` passes to a backend; ``gradient``: shape and strides of
-    the gradient in a fake forward and backward.
+    ``graphs``: the number of graphs that ``torch.compile`` passes to a backend; ``gradient``: shape
+    and strides of the gradient in a fake forward and backward.
     """
     from torch._dynamo.testing import CompileCounter
 
@@ -341,10 +343,10 @@ def run_twice(
     slope: float = 0.0,
     between: bool = False,
 ) -> dict[str, Any]:
-    """Return the ``gradient`` of x for an upstream g, and that gradient's own gradients for v.
+    """Return the ``gradient`` of x for an upstream g, and this gradient's gradients for v.
 
-    ``of_g`` and ``of_x`` are the gradients of ``(gradient * v).sum()``, None where there is none.
-    With ``between`` another x goes there and back before the second way back.
+    ``of_g`` and ``of_x`` are the gradients of ``(gradient * v).sum()``, or None. With ``between``
+    another x goes forward and backward before the second backward.
     """
     with registered(make, slope) as op_of:
         x, g = x.detach().requires_grad_(), g.detach().requires_grad_()
@@ -357,7 +359,7 @@ def run_twice(
 
 
 def gradgradcheck(make: Callable, x: torch.Tensor) -> bool:
-    """Return whether the second derivatives fit differences of the first, x in float64."""
+    """Return whether second derivatives agree with differences of first derivatives, in float64."""
     with registered(make) as op_of:
         leaf = x.detach().double().requires_grad_()
         return torch.autograd.gradgradcheck(op_of(""), (leaf,), raise_exception=False)
@@ -365,7 +367,7 @@ def gradgradcheck(make: Callable, x: torch.Tensor) -> bool:
 
 @contextlib.contextmanager
 def _kept() -> Iterator[None]:
-    """Restore what a learner may change for all models: names, classes, and torch's softmax."""
+    """Restore names and classes that a learner may change for all models, and torch's softmax."""
     from utils.minigpt import model
 
     places: list[Any] = [one for one in vars(model).values() if isinstance(one, type)]
@@ -377,7 +379,8 @@ def _kept() -> Iterator[None]:
         yield
     finally:
         for place, names in before:
-            # New names of the module are read by nobody, and the compiler keeps some there.
+            # New names of the module are not removed: no code reads them, and some are the
+            # compiler's.
             for name in set(vars(place)) - set(names) if place is not model else ():
                 delattr(place, name)
             for name, value in names.items():
@@ -407,18 +410,18 @@ def swap(
     tokens: torch.Tensor,
     then: torch.Tensor | None = None,
 ) -> dict:
-    """Let ``function(model, softmax)``, the learner's, change a MiniGPT, and run it beside others.
+    """Let the learner's ``function(model, softmax)`` change a MiniGPT; run it and other models.
 
-    The softmax that it gets is a sharper one, softmax(1.5 * x), so that numbers show where it is
-    used. All models have the same weights, which ``seed`` draws. Returns ``logits``,
-    ``probabilities`` and ``gradients`` by name, of the model for the tokens (batch, length), and
-    ``then`` the logits of other tokens; ``names`` of its state dict; ``parameters``, whether they
-    are the very tensors that they were; ``others``, the logits and probabilities of a model made
-    before, and of one made after; ``alone``, whether the model gives the same when ``function`` has
-    given another one another softmax.
+    Its softmax is sharper, softmax(1.5 * x), so that the numbers show where it is used. All models
+    have the same weights, which ``seed`` decides. Returns ``logits``, ``probabilities`` and
+    ``gradients`` (name -> gradient) of the model for the tokens (batch, length); ``then``, the
+    logits of other tokens; ``names`` of its state dict; ``parameters``, whether they are still the
+    same tensors; ``others``, the logits and probabilities of a model made before, and of a model
+    made after; ``alone``, whether the model's results stay the same after ``function`` has given
+    another model another softmax.
     """
 
-    softmax = torch.softmax  # as it is now, should somebody change it for all
+    softmax = torch.softmax  # the current softmax, in case an answer changes it for all models
 
     def made() -> MiniGPT:
         model = MiniGPT(config)
@@ -458,7 +461,7 @@ def compiled_swapped(
 ) -> dict[str, Any]:
     """Return the number of ``graphs`` of a MiniGPT with a registered operator under torch.compile.
 
-    ``probabilities`` are what they give for the tokens, with weights that ``seed`` draws.
+    ``probabilities`` are the results for the tokens, with weights from ``seed``.
     """
     from torch._dynamo.testing import CompileCounter
 

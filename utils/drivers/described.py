@@ -1,7 +1,7 @@
-"""Tensors that are only described: they have sizes, strides and an offset, and no elements.
+"""Tensors that are only described: they have sizes, strides and an offset, but no elements.
 
-Their numbers may be larger than those of any tensor of torch, so whoever wants to know something of
-one has to reckon, and can't have torch do it.
+Their sizes may be larger than those of any real tensor, so code must calculate with the sizes
+itself, and can't let torch calculate.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from utils.drivers import WHOLE, driver
 
 
 class Described:
-    """A tensor without elements, which says how it is laid out.
+    """A tensor without elements, with a layout.
 
     It answers ``shape``, ``size``, ``dim``, ``ndim``, ``stride``, ``storage_offset``, ``dtype``,
     ``itemsize`` and ``element_size``; ``torch.as_strided``, as a function or a method, makes
-    another of it. It knows nothing else.
+    another described tensor from it. A described tensor has no other methods.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class Described:
     def as_strided(
         self, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
     ) -> Described:
-        """Return another reading of the storage; it begins where this one does, or at an offset."""
+        """Return another view of the storage; it begins at the same place, or at an offset."""
         offset = self._storage_offset if storage_offset is None else storage_offset
         return Described(size, stride, offset, self.dtype)
 
@@ -76,15 +76,17 @@ class Described:
         cls, func: Callable, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
         if func is not torch.as_strided:
-            raise TypeError(f"a described tensor knows no `torch.{func.__name__}`, only as_strided")
+            raise TypeError(
+                f"a described tensor does not support `torch.{func.__name__}`, only as_strided"
+            )
         return args[0].as_strided(*args[1:], **(kwargs or {}))
 
 
 @driver(WHOLE)
 def asked(function: Callable, layout: Sequence[Any], *args: Any) -> Any:
-    """Return what a function returns for a described tensor and other arguments.
+    """Return a function's result for a described tensor and other arguments.
 
-    ``layout`` is sizes, strides, offset and dtype. Of a described tensor that comes back, sizes,
+    ``layout`` is sizes, strides, offset and dtype. If the result is a described tensor, its sizes,
     strides and offset are returned.
     """
     came = function(Described(*layout), *args)

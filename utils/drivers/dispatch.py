@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from utils.drivers import WHOLE, driver
 from utils.minigpt import MiniGPT, MiniGPTConfig
 
-# Redispatching from the top goes on for ever, and is dear long before Python's own limit.
+# Redispatching from the top never ends, and is slow long before Python's recursion limit.
 DEEPEST = 50
 
 
@@ -27,7 +27,7 @@ class TooDeep(RecursionError):
 
 
 class Misused(TypeError):
-    """A kernel was called in another way than its kind is called."""
+    """A kernel was called in the wrong way for its kind."""
 
 
 class _Fallthrough:
@@ -35,7 +35,7 @@ class _Fallthrough:
         return "FALLTHROUGH"
 
 
-# Registered for a key that has nothing to do: the call goes on to the next key.
+# Registered for a key without work: the call continues to the next key.
 FALLTHROUGH = _Fallthrough()
 
 
@@ -46,7 +46,7 @@ def _there_and_back(x: Tensor, w: Tensor) -> Tensor:
     return weight.grad
 
 
-# Small programs, by name: what a mode listens to.
+# Small programs, by name, whose operators a mode records.
 PROGRAMS: dict[str, Callable[..., Tensor]] = {
     "two layers": lambda x, w1, w2: F.relu(x @ w1) @ w2,
     "joined": lambda a, b: torch.cat([a, b], dim=0).sum(dim=0, keepdim=True),
@@ -60,7 +60,7 @@ PROGRAMS: dict[str, Callable[..., Tensor]] = {
     "a matrix and a vector": lambda x: x @ x[0] + x[0] @ x[0],
     "attention": lambda q, k, v: torch.softmax(q @ k.transpose(-1, -2), dim=-1) @ v,
     "linear": F.linear,
-    # a sum of one column, which is stretched: its sizes say nothing of the product's
+    # a sum of one column, which is stretched: its sizes differ from the product's sizes
     "a sum of products": lambda total, a, b: torch.baddbmm(total[..., :1], a, b, beta=2),
 }
 
@@ -72,7 +72,7 @@ def _shuffled(hidden: Tensor) -> Tensor:
     return torch.baddbmm(kept, kept, torch.ones(len(hidden), 4, 4, dtype=torch.float64))
 
 
-# Steps behind an embedding of shape (batch, length, 4), by what they do.
+# Steps after an embedding of shape (batch, length, 4), by their effect.
 STEPS: dict[str, Callable[[Tensor], Tensor]] = {
     "nothing": lambda hidden: hidden,
     "a slice that begins in the middle": lambda hidden: hidden[:, 1:],
@@ -109,11 +109,11 @@ _CONTAINERS = dict, list, set, Counter, OrderedDict, defaultdict
 
 @contextlib.contextmanager
 def put_back(thing: Any) -> Iterator[None]:
-    """Undo what calls leave in a class or function itself: in what all its objects and calls share.
+    """Undo changes by earlier calls in everything that calls of a class or function share.
 
-    That is what a class holds, the defaults of functions, and global containers and numbers that
-    they name. So no driver's call depends on an earlier one, and what is shared by mistake is seen
-    where two are asked one after the other.
+    Calls share the attributes of a class, the defaults of functions, and the global containers and
+    numbers that functions name. So no driver's call depends on an earlier call. A driver that uses
+    two objects one after the other still sees state that they share by mistake.
     """
     classes = [c for c in getattr(thing, "__mro__", ()) if c.__module__.split(".")[0] != "torch"]
     owned = [(c, name, value) for c in classes for name, value in vars(c).items()]
@@ -141,8 +141,8 @@ def put_back(thing: Any) -> Iterator[None]:
 
 
 def _restorers(value: Any, deepest: int = 3) -> list[Callable[[], Any]]:
-    """What puts back the content that a container has now, and that of those in it."""
-    if type(value) not in _CONTAINERS or "__builtins__" in value:  # a module's names are none
+    """Return functions that restore the current content of a container and its inner containers."""
+    if type(value) not in _CONTAINERS or "__builtins__" in value:  # not the names of a module
         return []
     kept = value.copy()
 
@@ -156,7 +156,7 @@ def _restorers(value: Any, deepest: int = 3) -> list[Callable[[], Any]]:
 
 
 def _named(code: CodeType) -> set[str]:
-    """The names that a function's code, or a function in it, looks up in its module."""
+    """Return the names that a function, or a function inside it, looks up in its module."""
     within = (one for one in code.co_consts if inspect.iscode(one))
     return {*code.co_names}.union(*map(_named, within))
 
@@ -165,20 +165,20 @@ def _named(code: CodeType) -> set[str]:
 def log_ops(log_class: type, program: str, *tensors: Tensor, times: int = 1) -> dict:
     """Return the ``ops`` of an ``OpLog``, and the ``result`` of a program in PROGRAMS.
 
-    ``ops`` is a list of (name, shapes); the same log is entered so many ``times``.
+    ``ops`` is a list of (name, shapes); ``times`` is how often the program runs under the same log.
     """
     log, result = log_class(), None
-    log.ops.clear()  # of what an earlier log left, where all write into one list
+    log.ops.clear()  # remove what an earlier log left, if all logs write into one list
     for _ in range(times):
         with log:
             result = PROGRAMS[program](*tensors)
-    PROGRAMS[program](*tensors)  # out of the log's hearing
+    PROGRAMS[program](*tensors)  # outside the log
     return {"ops": _plain_log(log.ops), "result": result}
 
 
 @driver("outer", "inner")
 def log_nested(log_class: type, program: str, *tensors: Tensor) -> dict:
-    """Return what two nested logs record; the inner one is entered later and left earlier."""
+    """Return the records of two nested logs; the inner log starts later and ends earlier."""
     outer, inner = log_class(), log_class()
     outer.ops.clear()
     with outer:
@@ -193,13 +193,13 @@ def _plain_log(ops: Any) -> list:
     return [(name, [tuple(shape) for shape in shapes]) for name, shapes in ops]
 
 
-@driver("flops", "result", observed={"new": "that a new counter stands at 0"})
+@driver("flops", "result", observed={"new": "that a new counter is at 0"})
 def count_flops(
     counter_class: type, program: str, *tensors: Tensor, inference: bool = False
 ) -> dict:
     """Return the ``flops`` that a ``FlopCounter`` counts in a program, and its ``result``.
 
-    ``new`` is what it has counted before that.
+    ``new`` is the counter's count before the program.
     """
     with put_back(counter_class):
         counter = counter_class()
@@ -211,8 +211,7 @@ def count_flops(
 
 @driver("first", "second")
 def count_by_two(counter_class: type, program: str, *tensors: Tensor) -> dict:
-    """Return the ``flops`` of two counters, of which the first hears a program once, as does the
-    second, made after that."""
+    """Return the ``flops`` of two counters; the second is made after the first has counted."""
     with put_back(counter_class):
         counters = []
         for _ in range(2):
@@ -231,7 +230,7 @@ def flops_of_minigpt(
     backward: bool = False,
     inference: bool = False,
 ) -> int:
-    """Return what a ``FlopCounter`` counts in a new MiniGPT for tokens (batch, length).
+    """Return the count of a ``FlopCounter`` in a new MiniGPT for tokens (batch, length).
 
     With ``backward``, a backward from the sum of the logits is counted, too.
     """
@@ -248,9 +247,10 @@ def flops_of_minigpt(
 def account(
     function: Callable, model: MiniGPTConfig | str, tokens: Tensor, backward: bool
 ) -> dict[str, int]:
-    """Return what the learner's ``account`` says of a model for tokens (batch, length).
+    """Return the result of the learner's ``account`` for a model and tokens (batch, length).
 
-    model: the sizes of a MiniGPT; or one of STEPS, or SHUFFLE, after an embedding of 8 tokens.
+    model: the sizes of a MiniGPT; or the name of a step (a key of STEPS, or SHUFFLE), which runs
+        after an embedding of 8 tokens.
     """
     with put_back(function):
         made = _Embedded(model) if isinstance(model, str) else MiniGPT(model)
@@ -259,7 +259,7 @@ def account(
 
 @driver("first", "second")
 def account_of_two(function: Callable, tokens: Tensor) -> dict[str, dict[str, int]]:
-    """The same of two models of 8 tokens, one after the other, there and back."""
+    """Return the learner's accounts of two models in turn: first the shuffle, then the clone."""
     with put_back(function):
         models = {"first": _Embedded(SHUFFLE), "second": _Embedded("`clone`")}
         return {name: dict(function(model, tokens, True)) for name, model in models.items()}
@@ -269,17 +269,17 @@ def account_of_two(function: Callable, tokens: Tensor) -> dict[str, dict[str, in
 def play_dispatcher(
     dispatcher_class: type, order: Sequence[str], script: Sequence[tuple]
 ) -> list[Any]:
-    """Let a ``Dispatcher`` take registrations and calls, and return what each call gave.
+    """Let a ``Dispatcher`` take registrations and calls, and return the result of each call.
 
-    It is made with ``order``, keys of which the highest comes first. ``script`` has steps in plain
+    It is made with ``order``, keys from the highest to the lowest. ``script`` has steps in plain
     values. ``("impl", op, key, kernel)``, ``("fallback", key, kernel)`` and ``("composite", op,
     keys, kernel)`` register; ``("call", op, keys, value)`` calls; ``("another", steps)`` makes a
     second dispatcher and plays its steps. A kernel is ``("answer", text)``, which returns the text,
-    the value and the keys that it was given; ``("nothing",)``, which returns None;
-    ``("redispatch", text)``, which passes the call on with these keys, and returns the text and
-    what came; ``("call", text, op)``, which calls another operator with them; or
-    ``("fallthrough",)``. For each call comes what it returned, or ``("raised", type, message)``: of
-    ``Misused``, where a kernel was called otherwise than its kind is, the message says how.
+    its value and its keys; ``("nothing",)``, which returns None; ``("redispatch", text)``, which
+    passes the call on with its keys, and returns the text and the result; ``("call", text, op)``,
+    which calls another operator with its keys; or ``("fallthrough",)``. The result of a call is its
+    return value, or ``("raised", type, message)``. If a kernel was called in the wrong way for its
+    kind, the type is ``Misused`` and the message says how.
     """
     with put_back(dispatcher_class):
         return _played(dispatcher_class, order, script)
@@ -313,7 +313,7 @@ def _played(dispatcher_class: type, order: Sequence[str], script: Sequence[tuple
                 return None
             if what == "answer":
                 return words[0], value, sorted(keys)
-            if told:  # a fallback stands for any operator, and is told which
+            if told:  # a fallback is for any operator, and gets its name
                 return words[0], told[0], go_on(told[0], keys, value)
             return words[0], go_on(own_op if what == "redispatch" else words[1], keys, value)
 
@@ -343,7 +343,7 @@ def _played(dispatcher_class: type, order: Sequence[str], script: Sequence[tuple
     return results
 
 
-# How a kernel is called; what it is given is of these roles.
+# The roles of the arguments with which each kind of kernel is called.
 CALLS = {
     "an impl": "an impl(keys, value)",
     "a composite": "a composite(keys, value)",
@@ -352,7 +352,7 @@ CALLS = {
 
 
 def _role(given: Any) -> str:
-    """What an argument of a kernel is taken for."""
+    """Return the role of a kernel's argument."""
     if isinstance(given, (frozenset, set)):
         return "keys"
     if isinstance(given, (list, tuple, dict)):
@@ -364,14 +364,14 @@ def _role(given: Any) -> str:
 def measure(
     quantity_class: type, given: dict[str, tuple], program: Sequence[tuple]
 ) -> dict[str, Any]:
-    """Let ``Quantity`` objects be combined, and return what each step gave, by name.
+    """Combine ``Quantity`` objects; return name -> result for each step.
 
-    quantity_class: made with a tensor and a dict of units. given: name -> (tensor, units), or
-    (tensor or number,) for anything else. program: steps ``(name, operator, arguments...)``: the
-    result of an operator of torch on names and plain values is kept under the name. A dict at the
-    end holds keywords. Returns (class, values, units) of a quantity, (class, values) of another
-    tensor, or ``("raised", type)``: of ValueError, NotImplementedError and TypeError that which it
-    is.
+    quantity_class: the learner's class, which is made with a tensor and a dict of units. given:
+    name -> (tensor, units), or (tensor or number,) without units. program: steps ``(name, operator,
+    arguments...)``: a step calls an operator of torch with earlier results, by their names, and
+    plain values, and keeps its result under its own name. A dict at the end contains keywords.
+    Each result is (class, values, units) for a quantity, (class, values) for any other tensor,
+    and ``("raised", type)`` for a ValueError, NotImplementedError or TypeError.
     """
     known: dict[str, Any] = {
         name: quantity_class(*value) if len(value) == 2 else value[0]

@@ -18,11 +18,11 @@ Program = Generator[Any, Any, Any]
 
 
 class Net(nn.Module):
-    """A small classifier with all that makes data parallelism hard.
+    """A small classifier with everything that makes data parallelism difficult.
 
-    The parameters of `inner` are also those of `again`. `still` is frozen. Of the two `experts` a
-    rank uses one, which depends on its first row, and none if it has no rows. `spare` is used
-    nowhere. `seen`, `scale` and `mask` are buffers: `seen` is a number that no float holds, and
+    `inner` and `again` share their parameters. `still` is frozen. A rank uses one of the
+    two `experts`: its first row decides which. A rank without rows uses no expert. `spare` is never
+    used. `seen`, `scale` and `mask` are buffers: `seen` is a number that a float can't store, and
     `mask` is not in the state dict. The same ``values`` give the same parameters and buffers.
     """
 
@@ -58,11 +58,11 @@ class Net(nn.Module):
 def started(
     start: Callable[..., Program], rank: int, world: int, values: int, unwritten: bool = False
 ) -> Program:
-    """Let a rank start, by the learner's ``ddp_start``, with a `Net` of its own values.
+    """Let a rank call the learner's ``ddp_start`` with a `Net` that has the rank's values.
 
-    With ``unwritten`` its floats are NaN, as in memory that nobody has written yet. ``tensors`` are
-    the parameters and buffers that the model had at first, by name, as an optimizer would hold
-    them, with the values that they have afterwards.
+    With ``unwritten`` the model's floats are NaN, as in uninitialised memory. ``tensors`` has the
+    values afterwards of the model's first parameters and buffers, which an optimizer would keep:
+    name -> value.
     """
     model = Net(values)
     held = _named_tensors(model)
@@ -81,7 +81,7 @@ def _named_tensors(model: nn.Module) -> dict[str, Tensor]:
     return dict([*model.named_parameters(remove_duplicate=False), *model.named_buffers()])
 
 
-@driver("loss", "gradients", observed={"parameters kept": "that a step leaves parameters alone"})
+@driver("loss", "gradients", observed={"parameters kept": "that a step does not change parameters"})
 def stepped(
     step: Callable[..., Program],
     rank: int,
@@ -93,10 +93,10 @@ def stepped(
     stale: bool = False,
     plain: bool = False,
 ) -> Program:
-    """Let a rank do the learner's ``ddp_step`` with a model that is the same at all ranks.
+    """Let a rank do the learner's ``ddp_step``. The model is the same at all ranks.
 
-    The model is a `Net`, or three ``plain`` layers; with ``stale`` there are old gradients. Of its
-    ``loss`` and ``gradients`` by name.
+    The model is a `Net`, or with ``plain`` a `Sequential` of three linear layers. With ``stale``
+    the model already has gradients. Returns ``loss`` and ``gradients``, name -> gradient.
     """
     model: nn.Module = Net(values)
     if plain:
@@ -116,8 +116,8 @@ def stepped(
 def buckets(parameters: Iterable[Tensor], bucket_bytes: int) -> list[list[Tensor]]:
     """Put parameters, in their order, into buckets.
 
-    A bucket takes the next one as long as all in it have ``bucket_bytes`` bytes or fewer together;
-    a parameter that is larger is alone.
+    A bucket takes the next parameter if the bucket's total is then at most ``bucket_bytes`` bytes.
+    A parameter that is larger than this has a separate bucket.
     """
     found: list[list[Tensor]] = []
     left = 0
@@ -134,23 +134,23 @@ def buckets(parameters: Iterable[Tensor], bucket_bytes: int) -> list[list[Tensor
 def pieces(tensors: Iterable[Tensor], world: int) -> list[Tensor]:
     """Return the numbers of all tensors, one after the other, in ``world`` flat pieces.
 
-    The pieces are equal: zeros are filled in at the end. They are outside of any graph.
+    The pieces are equal: zeros fill the end. They are not part of a graph.
     """
     flat = torch.cat([tensor.detach().flatten() for tensor in tensors])
     return list(F.pad(flat, (0, -len(flat) % world)).chunk(world))
 
 
 def linear_backward(inputs: Tensor, weight: Tensor, gradient: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the gradients for W and for h of z = h Wᵀ, where ``gradient`` is that for z."""
+    """Return the gradients of W and h for z = h Wᵀ, where ``gradient`` is the gradient of z."""
     return gradient.T @ inputs, gradient @ weight
 
 
 def adamw(weights: Tensor, gradient: Tensor, state: dict, lr: float) -> tuple[Tensor, dict]:
     """One step of AdamW on a slice of the parameters, by the formulas of phase 07.
 
-    As `torch.optim.AdamW` with ``eps=1e-5``: large enough that a gradient which is zero but for
-    rounding moves nothing. ``state`` has ``step``, ``m`` and ``v``, and is ``{"step": 0}`` before
-    the first step. Returned are the new slice and state; nothing that was passed in is changed.
+    It works like `torch.optim.AdamW` with ``eps=1e-5``. This eps is so large that a gradient of
+    pure rounding error has no effect. ``state`` has ``step``, ``m`` and ``v``, and is ``{"step":
+    0}`` before the first step. Returns the new slice and state; the arguments are not changed.
     """
     count = state["step"] + 1
     m = state.get("m", torch.zeros_like(weights)).lerp(gradient, 1 - 0.9)
@@ -160,14 +160,14 @@ def adamw(weights: Tensor, gradient: Tensor, state: dict, lr: float) -> tuple[Te
 
 
 def minigpt_of(config: Mapping[str, int] | None, values: int = 0) -> MiniGPT:
-    """Return the shipped MiniGPT, or a smaller one of other sizes with drawn weights."""
+    """Return the shipped MiniGPT, or a smaller one with random weights."""
     sizes = None if config is None else tuple(config.items())
     return copy.deepcopy(_minigpt_once(sizes, values))
 
 
 @lru_cache(maxsize=4)
 def _minigpt_once(sizes: tuple[tuple[str, int], ...] | None, values: int) -> MiniGPT:
-    """The model that all ranks of a world get copies of: a copy is made sooner than a model."""
+    """Return a model; all ranks of a world get copies of it, because copying is faster."""
     if sizes is None:
         return load_minigpt()
     model = MiniGPT(MiniGPTConfig(**dict(sizes)))
@@ -179,7 +179,7 @@ def _minigpt_once(sizes: tuple[tuple[str, int], ...] | None, values: int) -> Min
     "losses",
     "norms",
     "weights",
-    observed={"held": "how much of the optimizer's state a rank holds"},
+    observed={"held": "how much of the optimizer's state a rank has"},
 )
 def trained(
     step: Callable[..., Program],
@@ -191,11 +191,11 @@ def trained(
     lr: float,
     max_norm: float,
 ) -> Program:
-    """Let a rank train :func:`minigpt_of`, which has old gradients at first, by ``minigpt_step``.
+    """Let a rank train :func:`minigpt_of` with ``minigpt_step``; at first there are old gradients.
 
-    ``batches`` are (tokens, targets) of this rank, one pair a step. Returns ``losses`` and
-    ``norms`` of the steps; of the model afterwards the ``weights``, of a large one every 37th;
-    ``held``, how many numbers of the optimizer's state this rank has.
+    ``batches`` are (tokens, targets) of this rank, one pair for each step. Returns ``losses`` and
+    ``norms`` of the steps; the model's final ``weights``, for a large model every 37th number;
+    ``held``, the number of elements of the optimizer's state at this rank.
     """
     model = minigpt_of(config, values)
     for parameter in model.parameters():
@@ -215,9 +215,10 @@ def trained(
 
 
 def follow(rank: int, world: int, plan: Sequence) -> Program:
-    """Be a stage of a pipeline that follows a plan, a list of ("F", k) and ("B", k) for each stage.
+    """Act as a stage of a pipeline with a plan, a list of ("F", k) and ("B", k) for each stage.
 
-    Run it with ``rendezvous=False``: stages that send to each other would wait for ever.
+    Run it with ``rendezvous=False``, because otherwise stages that send to each other wait for
+    ever.
     """
     token = torch.zeros(1)
     for what, _ in plan[rank]:

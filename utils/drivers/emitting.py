@@ -1,4 +1,4 @@
-"""Driver of lab 06 for functions that get the code that Inductor wrote for a call."""
+"""Driver of lab 06 for functions that return the code that Inductor wrote for a call."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from torch import Tensor
 from utils.drivers import driver
 from utils.drivers.compiling import fresh
 
-# What may be left on, in words, as a report says it.
+# Settings that may be left on, in the words of a report.
 LOG, SETTING = "a log", "a setting"
 VARIABLE, FUNCTION = "an environment variable", "a function of torch"
-TRACE = "torch.__trace"  # every `set_logs` gives this logger a handler, and never takes it away
+TRACE = "torch.__trace"  # every `set_logs` gives this logger a handler, and never removes it
 
 
 class CallFails(Exception):
-    """What a call raises that is meant to fail."""
+    """The error of a call that is meant to fail."""
 
 
 class _Watch:
-    """What is seen of a call, and done in it, between its first two graphs."""
+    """The observations and actions between the first two graphs of a call."""
 
     passed = 0
     breaks_the_way_back = False
@@ -38,7 +38,7 @@ class _Watch:
 
 @torch._dynamo.disable
 def _pass(x: Tensor) -> Tensor:
-    """Stand between two graphs: Dynamo leaves it to Python, at every call."""
+    """Separate two graphs: Dynamo leaves this function to Python, at every call."""
     _Watch.passed += 1
     if _Watch.breaks_the_way_back and x.requires_grad:
         x.register_hook(_fail)
@@ -53,9 +53,10 @@ def _fail(gradient: Tensor) -> None:
 def products(*counts: int, cut: bool = False) -> Callable[[Tensor, Tensor], Tensor]:
     """Return a function of x (M, N) and w (N, N): a chain of products, in up to three graphs.
 
-    Each graph has a count of products; where it is 0, the function raises CallFails. Inductor has a
-    library compute them, so for M and N from 2 up no C++ is compiled, there or back to x. Where it
-    is ``cut``, the result requires no gradient, whatever x does.
+    ``counts`` has the number of products of each graph; for 0, the function raises CallFails.
+    Inductor calls a library for products. So for M and N of 2 or more no C++ is compiled, in the
+    forward or in the backward to x. If the function is ``cut``, the result requires no gradient,
+    even if x requires one.
     """
 
     def multiply(x: Tensor, w: Tensor, count: int) -> Tensor:
@@ -97,21 +98,22 @@ def dumped(
     wide: bool = False,
     fails: bool = False,
 ) -> dict[str, list[Any]]:
-    """Let the learner's ``generated(function, *inputs)`` get the code of some calls, in turn.
+    """Let the learner's ``generated(function, *inputs)`` return the code of some calls, in turn.
 
-    Inductor's folder is an empty one. What is left switched on is noted, and switched off. What is
-    written to stderr is not shown.
+    Inductor's folder is empty. Settings that are left on are recorded and switched off. Output to
+    stderr is not shown.
 
-    A call has the counts of :func:`products`, x and w; where the counts are the same, so is the
+    A call has the counts of :func:`products`, x and w; calls with the same counts have the same
     function. ``back``: x requires a gradient. ``before``: each function is compiled and called
-    before it is handed in. ``cut``: the result requires no gradient, also where x does. ``wide``: x
-    is part of a wider tensor, in every call but the first. ``fails``: the way back raises
-    CallFails, where there are two graphs and more.
+    before the learner gets it. ``cut``: the result requires no gradient, even if x requires one.
+    ``wide``:
+    x is part of a wider tensor, in every call except the first. ``fails``: the backward raises
+    CallFails, if there are two or more graphs.
 
-    Of each call comes in ``texts`` what was returned, None where the call's error came out, and in
-    ``raised`` whether it did; ``passed`` is how often the function was called, if it has two graphs
-    and more, and else 0; ``python`` is whether Python can read each text, and ``left`` what is not
-    as it was before.
+    For each call, ``texts`` has the result, or None if the call's error was raised, and ``raised``
+    says whether it was raised. ``passed`` is the number of calls of the function if it has two or
+    more graphs, otherwise 0; ``python`` says whether Python can read each text, and ``left`` says
+    what has changed.
     """
     found: dict[str, list[Any]] = {
         key: [] for key in ("texts", "raised", "passed", "python", "left")
@@ -152,7 +154,7 @@ def dumped(
 
 
 def call(function: Callable, *inputs: Tensor) -> None:
-    """Call a function of tensors, and go back from the sum of its result if there is a graph."""
+    """Call a function of tensors; if there is a graph, run a backward from the result's sum."""
     result = function(*inputs)
     if result.requires_grad:
         result.sum().backward()
@@ -160,23 +162,23 @@ def call(function: Callable, *inputs: Tensor) -> None:
 
 @functools.cache
 def _first_call() -> None:
-    """Compile something: a process's first call imports modules that set variables and more."""
+    """Compile a function now, because a process's first call imports modules that set variables."""
     with fresh():
         call(torch.compile(products(1)), torch.ones(2, 2), torch.ones(2, 2))
 
 
 Hung = tuple[logging.Logger, int, list[logging.Handler]]  # a logger, its level and its handlers
-Place = tuple[str, Any, dict[str, Any]]  # its kind, a config, class or module, and what it holds
+Place = tuple[str, Any, dict[str, Any]]  # its kind, a config, class or module, and its content
 
 
 def _places() -> list[Place]:
-    """What torch's settings are now, and the functions by which one may listen to Inductor."""
+    """Return torch's current settings, and the functions that can observe Inductor."""
     from torch._dynamo import config as dynamo
     from torch._functorch import config as functorch
     from torch._inductor import codecache, compile_fx, graph
     from torch._inductor import config as inductor
 
-    # the last holds settings that another has under a name of its own
+    # the last config has settings that another config has under another name
     configs: list[Any] = [inductor, dynamo, functorch, torch.compiler.config]
     owners = [graph.GraphLowering, codecache.PyCodeCache, codecache, compile_fx, graph]
     settings = [(SETTING, config, config.get_config_copy()) for config in configs]
@@ -184,7 +186,7 @@ def _places() -> list[Place]:
 
 
 def _put_back(places: list[Place]) -> list[str]:
-    """Put settings and functions back, and return the kinds of those that were others."""
+    """Restore settings and functions, and return the kinds of those that had changed."""
     kinds = []
     for kind, place, before in places:
         now = place.get_config_copy() if kind == SETTING else vars(place)
@@ -202,16 +204,14 @@ def _torchs_variables() -> dict[str, str]:
 
 @functools.cache
 def _at_first() -> tuple[list[Place], dict[str, str], list[Hung]]:
-    """What stands in torch's settings and functions when this is first called; its variables; and
-    the handlers of logs.
-    """
+    """Torch's settings, functions, variables and handlers of logs, at the first call."""
     return _places(), _torchs_variables(), _hung()
 
 
 def _as_at_first() -> None:
-    """Put back what was left on outside of :func:`dumped`, where nobody notes it.
+    """Restore settings that were left on outside :func:`dumped`, where no report records them.
 
-    What is on already can't be left on.
+    If a setting were already on before the call, no report could say that the call left it on.
     """
     places, variables, hung = _at_first()
     _put_back(places)
@@ -231,15 +231,15 @@ def _is_python(text: Any) -> bool:
 
 @contextlib.contextmanager
 def _noted(left: list[str]) -> Iterator[None]:
-    """Append to ``left`` what is not as it was when the context is closed, and put it right.
+    """When the context is closed, append all changes to ``left``, and undo them.
 
-    Logs are switched off first, so that it tells nothing against a function that somebody has
-    switched them on outside of it.
+    Logs are switched off first. So a function is not blamed for logs that were switched on outside
+    it.
     """
     torch._logging.set_logs()
     log_state = torch._logging._internal.log_state
     listened, other = logging.getLogger("torch._inductor"), logging.NullHandler()
-    listened.addHandler(other)  # somebody else's, which an answer has to leave there
+    listened.addHandler(other)  # a handler of other code, which an answer must not remove
     logs, environment = _logs(), dict(os.environ)
     hung, places = _hung(), _places()
     try:
@@ -273,16 +273,16 @@ def _hung() -> list[Hung]:
 
 
 def _hang(handlers: list[Hung]) -> None:
-    """Put levels and handlers back."""
+    """Restore the levels and handlers of loggers."""
     for logger, level, hung in handlers:
         logger.setLevel(level)
         logger.handlers[:] = hung
 
 
 def _logs() -> dict[str, tuple[int, list[Any]]]:
-    """Of each logger its level and its handlers.
+    """Return the level and the handlers of each logger.
 
-    Of those that torch makes itself the number counts: each `set_logs` puts others in their place.
+    For handlers that torch makes, only the number counts, because each `set_logs` replaces them.
     """
     torchs = torch._logging._internal._is_torch_handler
     return {
@@ -295,7 +295,7 @@ def _logs() -> dict[str, tuple[int, list[Any]]]:
 
 
 def _functions(owner: Any) -> dict[str, Any]:
-    """The functions of a class or module, and the places that are empty until one is put there."""
+    """Return a class's or module's functions, and its attributes that are None until set."""
     kinds = (staticmethod, classmethod, property, type(None))
     return {
         name: value

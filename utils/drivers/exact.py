@@ -1,7 +1,7 @@
-"""Calculate with exact numbers, which have more digits than a float has room for.
+"""Calculate with exact numbers, which have more digits than a float can store.
 
-What is written with ``+``, ``-``, ``*``, ``/`` and ``**`` works with them. What goes by way of
-floats, as a tensor does, does not: nothing turns one into a float.
+Code with ``+``, ``-``, ``*``, ``/`` and ``**`` works with exact numbers. Code that needs floats,
+such as tensors, does not work, because an exact number can't be converted into a float.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from utils.drivers import WHOLE, driver
 
 @total_ordering
 class Exact:
-    """An exact number. With an int or a float, which is taken for what it is, it stays exact."""
+    """An exact number. Calculations with ints and floats use their exact values, and stay exact."""
 
     def __init__(self, value: int | float | Fraction):
         self._value = Fraction(value)
@@ -25,11 +25,11 @@ class Exact:
         return f"Exact({self.plain()!r})"
 
     def plain(self) -> int | Fraction:
-        """Return the number as an int, or as a fraction where it is not whole."""
+        """Return the number as an int, or as a fraction if it is not whole."""
         return self._value.numerator if self._value.denominator == 1 else self._value
 
     def __float__(self) -> float:
-        raise TypeError("an exact number is no float: calculate with the number itself")
+        raise TypeError("an exact number is not a float: calculate with the number itself")
 
     def __eq__(self, other: object) -> bool:
         return _fraction(other) == self._value
@@ -64,11 +64,11 @@ def _between(name: str) -> Callable[[Exact, Any], Any]:
         number = _fraction(other)
         if number is NotImplemented:
             return NotImplemented
-        if "pow" in name:  # a power that is no whole number would make it a float
+        if "pow" in name:  # a power that is not a whole number would make it a float
             power = number if name == "__pow__" else self._value
             base = self._value if name == "__pow__" else number
             if power.denominator != 1:
-                raise TypeError("an exact number has whole powers alone")
+                raise TypeError("an exact number allows only whole powers")
             return Exact(base**power.numerator)
         return Exact(getattr(self._value, name)(number))
 
@@ -80,7 +80,7 @@ for _name in ("add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv"
 
 
 def _plain(number: Any) -> Any:
-    """Return an exact number, or a float that is whole, as an int; anything else as it came."""
+    """Return an exact number, or a float that is whole, as an int; other values unchanged."""
     if isinstance(number, Exact):
         whole = number.plain()
         return whole if isinstance(whole, int) else str(whole)
@@ -97,10 +97,11 @@ def adjoints(function: Callable, *numbers: int) -> dict[str, Any]:
 def taped(
     tape_class: Callable, program: Sequence[tuple], asked: Sequence[int]
 ) -> Mapping[str, list[Any]]:
-    """Record a program on a new tape, whose leaves are exact numbers, and ask for gradients.
+    """Record a program on a new tape, whose leaves are exact numbers, and compute gradients.
 
-    ``program`` has tuples of a method's name and its arguments. ``values`` are those of all nodes,
-    ``gradients`` those of the nodes ``asked`` for, and ``numbers`` what recording returned.
+    ``program`` has tuples of a method's name and its arguments. ``values`` has the values of all
+    nodes, ``gradients`` has the gradients of the nodes in ``asked``, and ``numbers`` has the
+    results of recording.
     """
     tape = tape_class()
     made = [

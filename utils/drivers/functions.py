@@ -1,4 +1,4 @@
-"""Drivers of plain functions: what their results do not show."""
+"""Drivers of plain functions, for effects that their results do not show."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from utils.drivers import INPUTS_KEPT, WHOLE, driver, gradients
 
 @driver("result", observed={"arguments": INPUTS_KEPT})
 def keeping(function: Callable, *args: Any) -> dict[str, Any]:
-    """Return what a function returns, and its arguments after the call.
+    """Return a function's result, and its arguments after the call.
 
-    A list is sent by value, so its changes are only visible beside the function.
+    A list is sent by value, so its changes are visible only in the learner's process.
     """
     return {"result": function(*args), "arguments": list(args)}
 
 
 @driver(WHOLE)
 def gradient(loss: Callable, prediction: torch.Tensor, target: torch.Tensor) -> torch.Tensor | None:
-    """Return the gradient of a loss with respect to the prediction; None if none arrives."""
+    """Return the gradient of a loss with respect to the prediction, or None."""
     found = loss(prediction.requires_grad_(), target)
     return gradients(found.sum(), [prediction])[0] if isinstance(found, torch.Tensor) else None

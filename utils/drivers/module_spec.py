@@ -1,16 +1,16 @@
-"""Describe models in plain values, so that a check, which can only send values, can ask for one.
+"""Describe models in plain values, because a check can only send values.
 
-A plan is a dict: the names of a module's parts, and what each of them is.
+A plan is a dict: the names of a module's parts, and a description of each part.
 
     {"embed": ["Embedding", 600, 64],               a layer of torch.nn and its arguments
-     "scale": ["parameter", torch.ones(64)],        with a third entry, its gradient, of any dtype
-     "seen": ["buffer", torch.zeros(1)],            with a third entry False, one that isn't saved
+     "scale": ["parameter", torch.ones(64)],        a third entry is its gradient, of any dtype
+     "seen": ["buffer", torch.zeros(1)],            with a third entry False, it is not saved
      "notes": ["plain", torch.zeros(5)],            an ordinary attribute
-     "head": {"weight": ["same", "embed.weight"]}}  a child; and what is there already, a tensor
-                                                    or a module
+     "head": {"weight": ["same", "embed.weight"]}}  a child; "same" is a tensor or module that
+                                                    an earlier part already has
 
 `assemble` makes a `torch.nn.Module` of it; `drive` does the same with a learner's Module class, and
-asks it questions.
+sends it requests.
 """
 
 from __future__ import annotations
@@ -27,30 +27,31 @@ FACTORS = ("parameter", "buffer", "same", "frozen")
 
 
 def assemble(plan: Plan | nn.Module) -> nn.Module:
-    """Return the module that a plan describes; a module is returned as it is."""
+    """Return the module that a plan describes; a plan that is a module is returned unchanged."""
     if isinstance(plan, nn.Module):
         return plan
     return _assemble(plan, nn.Module, {}, "")
 
 
 def drive(module_class: Callable[[], Any], plan: Plan, *requests: tuple) -> list[Any]:
-    """Build a plan out of `module_class`, and answer each request about it in plain values.
+    """Build a plan's module from `module_class`; answer requests about it in plain values.
 
     requests, where `path` is "" for the whole or "block.head" for a part:
         ("parameters", path)           the names and the tensors of named_parameters(), in order
         ("state_dict", path)           a copy of state_dict()
         ("load", path, state, keys)    load_state_dict(state): "loaded", or "refused" with those of
-                                       `keys` that the RuntimeError names; then every tensor of
-                                       the state is overwritten, which is nothing to a copy; names
-                                       that are gone from the state, or new in it, are told of
+                                       `keys` that the RuntimeError names. Then every tensor of the
+                                       state is overwritten, so that a module without copies has
+                                       wrong values. Names that the call removed from the state,
+                                       or added to it, are reported
         ("set", path, name, entry)     assign what a plan's entry describes
         ("get", path, name)            the value of an attribute
         ("shared", path, other)        whether two parameters are one object
-        ("kept", path)                 whether this parameter is still the object it was at first
+        ("kept", path)                 whether this parameter is still the same object as at first
         ("train", path, mode)          train(mode), or train() without a mode
         ("eval", path)                 eval()
-        ("modes", path)                training, of every module from there down, by path
-        ("call", path, x)              the module, called: x times its own parameters and buffers,
+        ("modes", path)                path -> training, for this module and all below it
+        ("call", path, x)              the module's result: x times its own parameters and buffers,
                                        then through its children, in the plan's order
         ("gradients", x)               d sum(model(x)) / d parameter, by name
 
@@ -133,12 +134,12 @@ def _set(module: Any, name: str, entry: Any, node: Any, made: dict, path: str) -
     if isinstance(entry, Mapping):
         setattr(module, name, _assemble(entry, node, made, f"{here}."))
         return
-    kind, *rest = copy.deepcopy(entry)  # whoever made the plan keeps its tensors as they are
+    kind, *rest = copy.deepcopy(entry)  # the caller's plan keeps its tensors as they are
     if kind == "parameter":
         thing: Any = nn.Parameter(rest[0], requires_grad=rest[0].is_floating_point())
         if len(rest) > 1:
             if rest[1].dtype != thing.dtype:
-                thing.grad_dtype = rest[1].dtype  # which torch wants to be told
+                thing.grad_dtype = rest[1].dtype  # torch needs this explicitly
             thing.grad = rest[1]
     elif kind == "frozen":
         thing = nn.Parameter(rest[0], requires_grad=False)

@@ -1,4 +1,4 @@
-"""Drivers of lab 03: what becomes of a module that is made on meta, copied, frozen or tied."""
+"""Drivers of lab 03: modules that are made on meta, copied, frozen or tied."""
 
 from __future__ import annotations
 
@@ -19,9 +19,7 @@ State = Mapping[str, Tensor]
 def revived(
     module_class: Callable[..., nn.Module], widths: Widths, state: State, x: Tensor
 ) -> dict[str, Any]:
-    """What a module says that was made on the meta device, given memory, and filled; and what it
-    measures after that.
-    """
+    """Test a module that was made on meta, got memory, and was filled; then let it measure."""
     with torch.device("meta"):
         made: Any = module_class(*widths)
     made.to_empty(device="cpu")
@@ -35,8 +33,9 @@ def revived(
 def copied(
     module_class: Callable[..., nn.Module], widths: Widths, state: State, x: Tensor
 ) -> dict[str, Any]:
-    """What a deep copy says once its original has changed, and an original whose copy has. The
-    original has been called before it is copied.
+    """Test a deep copy after its original has changed, and an original after its copy has changed.
+
+    The original has been called before it is copied.
     """
     found = {}
     for asked in ("copy", "original"):
@@ -54,7 +53,7 @@ def copied(
 
 @driver("centre", "scale")
 def overwritten(module_class: Callable[..., Any], widths: Widths, x: Tensor) -> dict[str, Any]:
-    """What a module has measured of an x that is overwritten afterwards."""
+    """Return the measurements that a module made of x, read after x was overwritten."""
     made, given = module_class(*widths), x.clone()
     made.fit_inputs(given)
     given.fill_(7.0)
@@ -63,9 +62,10 @@ def overwritten(module_class: Callable[..., Any], widths: Widths, x: Tensor) -> 
 
 @driver("fresh", "frozen", "thawed", "tied")
 def counted(module_class: Callable[..., Any], width: int, frozen: Sequence[str]) -> dict[str, Any]:
-    """What ``count()`` says of a module whose three widths are one: at first, with the parameters
-    of some names frozen, with none frozen any more, and with one weight for both layers. While some
-    are frozen, the others are given a gradient.
+    """Return the results of ``count()`` for a module with three equal widths, in four states.
+
+    The states: at first, with some frozen parameters, without frozen parameters, and with one
+    weight for both layers. While some are frozen, the others get a gradient.
     """
     made = module_class(width, width, width)
     parameters = dict(made.named_parameters())

@@ -1,6 +1,4 @@
-"""Drivers of lab 09: profiling a step by a drawn clock, counting what a loss costs, and hunting for
-numbers that are not finite.
-"""
+"""Drivers of lab 09: profiling a step, counting the cost of a loss, finding non-finite numbers."""
 
 from __future__ import annotations
 
@@ -23,12 +21,12 @@ from utils.instruments.drawn_clock import drawn_clock, states
 
 COSTS = "how many operators ran and how many bytes they made"
 
-# Of a module, and behind `_global` of all modules.
+# The attributes with a module's hooks. With `_global` before the name: hooks of all modules.
 HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 
 
 class Blend(torch.autograd.Function):
-    """Doubles its input, and does so by NumPy in the backward."""
+    """A function that doubles its input; the backward uses NumPy."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor) -> Tensor:
@@ -42,7 +40,7 @@ class Blend(torch.autograd.Function):
 NUMBERS = torch.linspace(-1.0, 1.0, 12).view(3, 4)
 SQUARE = torch.linspace(-1.0, 1.0, 16).view(4, 4)
 
-# What a step can do, by words, and the operators that matter: those inside stand in brackets.
+# Words -> the work of a step. The comments name the operators, with inner operators in brackets.
 WORK: dict[str, Callable[[], Any]] = {
     "exp": lambda: NUMBERS.exp(),  # aten::exp
     "exp of a row": lambda: NUMBERS[0].exp(),  # aten::exp
@@ -71,12 +69,12 @@ def profiled(
     active: int,
     label: str = "",
 ) -> dict[str, Any]:
-    """What ``slowest(step, wait, warmup, active)``, the learner's, finds by a drawn clock.
+    """Return the results of ``slowest(step, wait, warmup, active)`` with an artificial clock.
 
-    calls: for each call of the step what it does then: how often it does what `WORK` names. From
-    then on it does nothing. costs: by name, the nanoseconds that each event has for itself; see
-    `drawn_clock`. label: a label around all that a step does. Returns ``found``, and ``states``:
-    for each call of the step, what the profiler was doing.
+    calls: the work of each call of the step: how often it does each entry of `WORK`. Later calls do
+    no work. costs: for each event's name, its self time in nanoseconds; see `drawn_clock`. label: a
+    label around the whole step. Returns ``found``, and ``states``: the profiler's state during each
+    call of the step.
     """
     seen: list[str] = []
 
@@ -89,7 +87,8 @@ def profiled(
                     WORK[words]()
 
     with warnings.catch_warnings(), drawn_clock(costs), states() as state:
-        warnings.simplefilter("ignore")  # that there is no warm-up, and that each cycle begins anew
+        # the warnings that there is no warm-up, and that each cycle starts again
+        warnings.simplefilter("ignore")
         found = slowest(step, wait, warmup, active)
     return {"found": found, "states": seen}
 
@@ -97,7 +96,7 @@ def profiled(
 class Counter(TorchDispatchMode):
     """Counts ``operators`` by name, and the ``bytes`` of the tensors that they make.
 
-    A view makes none, nor does writing into a tensor.
+    A view makes no bytes, and neither does writing into a tensor.
     """
 
     def __init__(self) -> None:
@@ -120,11 +119,11 @@ def _storage(tensor: Tensor) -> int:
 
 
 class OtherDevice(RuntimeError):
-    """A tensor was made elsewhere than on the device of those that were given."""
+    """A tensor was made on a device that is not the device of the given tensors."""
 
 
 class _OnOneDevice(TorchDispatchMode):
-    """Raises :exc:`OtherDevice` where an operator's result is on another type of device."""
+    """Raises :exc:`OtherDevice` if an operator's result is on another type of device."""
 
     def __init__(self, device: str) -> None:
         super().__init__()
@@ -140,12 +139,12 @@ class _OnOneDevice(TorchDispatchMode):
 
 @driver("loss", "share", "gradient", observed={"operators": COSTS, "bytes": COSTS})
 def counted(loss_of: Callable, logits: Tensor, targets: Tensor) -> dict[str, Any]:
-    """What a loss gives, and what it costs.
+    """Return the result of a loss, and its cost.
 
     ``loss_of`` maps logits (B, T, V) and targets (B, T) to a ``loss`` and a ``share`` of right
-    answers. ``operators`` and ``bytes`` are of the forward and of the backward. The backward begins
-    with a 2, and its result, the ``gradient``, is halved: a backward that ignores what arrives
-    gives another one.
+    answers. ``operators`` and ``bytes`` are counts of the forward and of the backward. The backward
+    starts with a 2, and its result, the ``gradient``, is halved. So a backward that ignores its
+    upstream gradient gives another result.
     """
     leaf = logits.detach().clone().requires_grad_()
     with Counter() as counter:
@@ -164,12 +163,12 @@ def counted(loss_of: Callable, logits: Tensor, targets: Tensor) -> dict[str, Any
     }
 
 
-@driver(observed={WHOLE: "that no number was asked for"})
+@driver(observed={WHOLE: "that the code did not read a tensor's value"})
 def asks(loss_of: Callable, logits: Tensor, targets: Tensor) -> str | None:
-    """Whether a loss waits for a number: run where there are no numbers, on the device `meta`.
+    """Test whether a loss reads a value: run it on the device `meta`, where tensors have no values.
 
-    None if it runs; else what torch says of that which can't be asked there, or that a tensor was
-    made on another device.
+    The result is None if the loss runs. Otherwise it is torch's message about a missing value, or
+    about a tensor on another device.
     """
     leaf, there = logits.detach().to("meta").requires_grad_(), targets.to("meta")
     try:
@@ -201,7 +200,7 @@ OPERATIONS: dict[str, Callable[..., Tensor]] = {
 
 
 def operation(words: str) -> Callable[[Tensor], Tensor]:
-    """A function by its words: ``exp``, ``times 1e-4``; `OPERATIONS` has them all."""
+    """Return the function for some words, such as ``times 1e-4``; `OPERATIONS` has all of them."""
     if words in OPERATIONS:
         return OPERATIONS[words]
     name, _, number = words.rpartition(" ")
@@ -220,11 +219,11 @@ class Operation(nn.Module):
 
 
 class Chain(nn.Module):
-    """Runs its parts, one after the other, with operations of its own around them.
+    """Runs its parts, one after the other, with operations before and after them.
 
-    ``parts`` maps a name to words, or to the parts of a chain in it. Words that stand at two places
+    ``parts`` maps a name to words, or to the parts of an inner chain. The same words at two places
     make two modules; ``same as NAME`` is the module of an earlier part. ``last`` and ``first`` are
-    words for what the chain does itself at the end and at the beginning.
+    words for the chain's operations at the end and at the start.
     """
 
     def __init__(self, parts: Mapping[str, Any], last: str = "keep", first: str = "keep") -> None:
@@ -257,11 +256,11 @@ class Chain(nn.Module):
 def hunted(
     first_bad: Callable, chain: Mapping[str, Any], x: Tensor, times: int = 1, training: bool = True
 ) -> dict:
-    """What ``first_bad(model, x)``, the learner's, finds, and what it leaves behind.
+    """Return the results of the learner's ``first_bad(model, x)``, and its side effects.
 
-    The model is a `Chain`, and the same in all its calls, so many ``times``. Returns ``found``, a
-    list with the result of each call; ``hooks left`` on the model after them, or on all modules,
-    from which they are taken off here; and whether modes and attributes are ``as before``.
+    The model is a `Chain`, the same in each of the ``times`` calls. Returns ``found``, a list with
+    the result of each call; ``hooks left``, the hooks that remained on the model or on all modules
+    (they are removed); and whether modes and attributes are ``as before``.
     """
     model = Chain(**chain).train(training)
     everywhere = tuple(getattr(torch_module, f"_global{kind}") for kind in HOOKS)
@@ -282,7 +281,7 @@ def hunted(
 
 @driver("value", "gradient")
 def rooted(safe_root: Callable, x: Tensor, upstream: Tensor) -> dict[str, Tensor]:
-    """``value`` of ``safe_root(x)``, and the ``gradient`` of x for the gradient of the value."""
+    """Return the ``value`` of ``safe_root(x)``, and x's ``gradient`` for an upstream gradient."""
     leaf = x.detach().clone().requires_grad_()
     value = safe_root(leaf)
     (gradient,) = torch.autograd.grad(value, leaf, upstream)
@@ -291,18 +290,18 @@ def rooted(safe_root: Callable, x: Tensor, upstream: Tensor) -> dict[str, Tensor
 
 @driver(WHOLE)
 def in_half(worse_in_half: Callable, words: Sequence[str], x: Tensor) -> Any:
-    """What ``worse_in_half(steps, x)`` returns for steps that are given by their words."""
+    """Return the result of ``worse_in_half(steps, x)`` for steps that are named by their words."""
     return worse_in_half([(word, operation(word)) for word in words], x)
 
 
 @driver(WHOLE)
 def said(met: Callable) -> Any:
-    """What the learner's ``met()`` says."""
+    """Return the result of the learner's ``met()``."""
     return met()
 
 
 def complaint(function: Callable, arguments: Sequence[Any]) -> str:
-    """The message of the RuntimeError that a call raises; empty if it raises none."""
+    """Return the message of the RuntimeError that a call raises; empty without an error."""
     try:
         function(*arguments)
     except RuntimeError as error:
@@ -311,7 +310,7 @@ def complaint(function: Callable, arguments: Sequence[Any]) -> str:
 
 
 def numbers_in(message: str) -> set[int]:
-    """The whole numbers that stand in a message, such as 14, 5 and 6 in ``14x5 and 6x5``."""
+    """Return the whole numbers in a message, such as 14, 5 and 6 in ``14x5 and 6x5``."""
     return {int(digits) for digits in re.findall(r"\d+", message)}
 
 
@@ -319,9 +318,9 @@ Table = dict[str, tuple[str, int, int, int]]
 
 
 def table_of(profile: torch.profiler.profile) -> Table:
-    """A profile's own table: name -> (kind, calls, total, self), in nanoseconds of the host.
+    """Return a profile's table: name -> (kind, calls, total, self), in nanoseconds of the host.
 
-    The kind is ``range`` for labels, those of `record_function`, and ``op`` for all else.
+    The kind is ``range`` for labels of `record_function`, and ``op`` for other events.
     """
     return {
         row.key: (

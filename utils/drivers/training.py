@@ -1,4 +1,4 @@
-"""Drivers of lab 07: datasets, loaders, accumulating, stopping a training run and going on."""
+"""Drivers of lab 07: datasets, loaders, accumulation, and stopping and resuming a training run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Settings = Mapping[str, Any]
 
 @driver("length", "items")
 def windows(dataset_class: Callable, settings: Settings) -> dict[str, Any]:
-    """Every item of a dataset, one by one, and its ``length``."""
+    """Return every item of a dataset, one after the other, and the dataset's ``length``."""
     dataset = dataset_class(**settings)
     length = len(dataset)
     return {"length": length, "items": [dataset[i] for i in range(length)]}
@@ -30,10 +30,10 @@ def windows(dataset_class: Callable, settings: Settings) -> dict[str, Any]:
 
 @driver(observed={WHOLE: "that writing into an item changes nothing else"})
 def overwritten(dataset_class: Callable, settings: Settings) -> dict[str, Any]:
-    """What is left of stream and items after a step has written zeros into an item.
+    """Return the state of stream and items after a step has written zeros into an item.
 
-    Returns ``inputs`` and ``targets`` of the item that was written to, each after the *other* was;
-    ``again``, the same item read anew; ``next``, the item after it; ``stream``.
+    Returns ``inputs`` and ``targets`` of the changed item, each after the *other* was changed;
+    ``again``, the same item read again; ``next``, the next item; ``stream``.
     """
     other = dataset_class(**{**settings, "tokens": settings["tokens"].clone()})
     inputs, targets = other[0]
@@ -54,17 +54,17 @@ def overwritten(dataset_class: Callable, settings: Settings) -> dict[str, Any]:
 
 
 def loaded(dataset_class: Callable, settings: Settings, batch_size: int) -> list[Any]:
-    """The batches of a DataLoader that reads the dataset in order and collates with its method."""
+    """Return a DataLoader's batches: a dataset's items in order, collated by the dataset."""
     dataset = dataset_class(**settings)
-    generator = torch.Generator()  # a loader draws a seed, even one that does not shuffle
+    generator = torch.Generator()  # a loader draws a seed, even if it does not shuffle
     loader = DataLoader(dataset, batch_size, collate_fn=dataset.collate, generator=generator)
     return list(loader)
 
 
 class Watched(nn.Module):
-    """Two layers, (D, H) and (H, V), with a tanh and dropout between them, which notes its calls.
+    """Two layers, (D, H) and (H, V), with a tanh and dropout between them.
 
-    Of each: its mode, whether gradients are enabled, and the dtype of the logits.
+    It records for each call its mode, whether gradients are enabled, and the dtype of the logits.
     """
 
     def __init__(self, weights: Sequence[Tensor], dropout: float = 0.0) -> None:
@@ -74,20 +74,20 @@ class Watched(nn.Module):
         self.calls: list[tuple[bool, bool, torch.dtype]] = []
 
     def forward(self, x: Tensor) -> Tensor:
-        """Logits (N, V) of x (N, D)."""
+        """Return the logits (N, V) of x (N, D)."""
         logits = self.dropout(self.activation(x @ self.first)) @ self.second
         self.calls.append((self.training, logits.requires_grad, logits.dtype))
         return logits
 
     def activation(self, hidden: Tensor) -> Tensor:
-        """The tanh."""
+        """Return the tanh."""
         return hidden.tanh()
 
 
 class _GraphsWatched(Watched):
-    """Of each call it notes the number of rows, too, and how many earlier graphs are alive then.
+    """For each call it also records the number of rows, and how many earlier graphs are alive.
 
-    Its hooks are more than ``torch.func`` supports.
+    ``torch.func`` does not support its hooks.
     """
 
     def __init__(self, weights: Sequence[Tensor]) -> None:
@@ -100,7 +100,7 @@ class _GraphsWatched(Watched):
         self.rows.append(len(hidden))
         self.alive.append(sum(graph() is not None for graph in self._graphs))
         token = _Token()
-        # What a graph has saved goes when it has been walked back, or is dropped.
+        # A graph frees its saved tensors after its backward, or when the graph itself is freed.
         with torch.autograd.graph.saved_tensors_hooks(token.pack, token.unpack):
             hidden = hidden.tanh()
         self._graphs.append(weakref.ref(token))
@@ -108,7 +108,7 @@ class _GraphsWatched(Watched):
 
 
 class _Token:
-    """Kept alive by what a graph has saved, and by nothing else."""
+    """An object that only the saved tensors of a graph keep alive."""
 
     def pack(self, tensor: Tensor) -> tuple[_Token, Tensor]:
         return self, tensor.detach()  # the tensor itself would keep its own graph alive
@@ -128,11 +128,11 @@ def accumulated(
     parts: Sequence[tuple[Tensor, Tensor]],
     old: float | None = None,
 ) -> dict[str, Any]:
-    """What the learner's ``accumulate(model, parts)`` leaves.
+    """Return the gradients after the learner's ``accumulate(model, parts)``.
 
     The model has weights (D, H) and (H, V) and maps (N, D) to (N, V); parts are pairs (N, D), (N,).
-    ``old`` is what the gradients hold before. ``rows``: how many each call of the model got;
-    ``alive``: the most graphs of earlier calls that were still alive when it was called.
+    ``old`` is the value of the gradients before. ``rows``: the number of rows in each call of the
+    model; ``alive``: the largest number of earlier graphs that were alive during a call.
     """
     model = _GraphsWatched(weights)
     if old is not None:
@@ -148,7 +148,7 @@ def accumulated(
 def scaled_gradient(
     scaler_class: Callable, settings: Sequence[Any], weight: Tensor
 ) -> Tensor | None:
-    """What backward leaves in a weight, from the scaled sum of its squares; None: no graph."""
+    """Return a weight's gradient from the scaled sum of its squares; None without a graph."""
     leaf = weight.clone().requires_grad_()
     loss = scaler_class(*settings).scaled(leaf.square().sum())
     if loss.requires_grad:
@@ -157,13 +157,13 @@ def scaled_gradient(
 
 
 class Trainer:
-    """A training run that can be stopped: a small model with dropout, and all that goes with it.
+    """A training run that can be stopped: a small model with dropout, and its whole state.
 
     Each step takes the next batch of a shuffled epoch and returns the loss before the update. The
     ``model`` is in training mode; its dropout draws from torch's global generator. ``optimizer`` is
-    AdamW over its parameters, ``schedule`` a learning rate that falls with each step. From
-    ``generator`` the order of each epoch is drawn: ``order``, (N,) int64, is that of the epoch that
-    is under way, and ``position`` how many items of it have been used.
+    AdamW over its parameters, ``schedule`` a learning rate that falls with each step. ``generator``
+    decides the order of each epoch: ``order``, (N,) int64, is the order of the current epoch, and
+    ``position`` is the number of its used items.
     """
 
     def __init__(
@@ -181,7 +181,7 @@ class Trainer:
         self.position = 0
 
     def step(self) -> float:
-        """One step; the loss of its batch."""
+        """Do one step; return the loss of its batch."""
         if self.position == len(self.order):
             self.order = torch.randperm(len(self.x), generator=self.generator)
             self.position = 0
@@ -199,15 +199,15 @@ class Trainer:
 def stopped(
     functions: Mapping[str, Callable], settings: Settings, before: int, after: int, through: str
 ) -> dict[str, Any]:
-    """A run of `before` and `after` steps, and another that goes on from its checkpoint in between.
+    """Compare a run of `before` and `after` steps with a run that resumes its checkpoint.
 
-    Before the checkpoint somebody else draws from torch's global generator. The second run is
-    another trainer, which has begun with another seed and made a step of its own. ``through`` says
-    what becomes of the checkpoint in between: ``"a copy"``, ``"a file"`` that is read with
-    ``weights_only=True``, or ``"memory"``, where it lies while the first run goes on, and is used
-    twice. Returns ``whole``, ``first`` and ``resumed``: the losses after the checkpoint, and
-    ``weights`` in the end, of the run that went on, and of the first and the last use of the
-    checkpoint.
+    Before the checkpoint other code draws from torch's global generator. The second run is another
+    trainer, which has started with another seed and made a step. ``through`` says how the
+    checkpoint is kept in between: as ``"a copy"``, as ``"a file"`` that is read with
+    ``weights_only=True``, or in ``"memory"``, where it stays while the first run continues, and is
+    then used twice. Returns ``whole`` for the run that continued, and ``first`` and ``resumed`` for
+    the first and the last use of the checkpoint. Each has the losses after the checkpoint and the
+    final ``weights``.
     """
     first = stopped_run(settings, before)
     kept = functions["checkpoint"](first)
@@ -230,12 +230,12 @@ def stopped(
 
 @driver(WHOLE)
 def saved(functions: Mapping[str, Callable], settings: Settings, before: int) -> Any:
-    """The checkpoint of a run of so many steps, by value; a file in it is opened."""
+    """Return a run's checkpoint after `before` steps, by value; a file becomes its content."""
     return _opened(functions["checkpoint"](stopped_run(settings, before)))
 
 
 def stopped_run(settings: Settings, before: int) -> Trainer:
-    """A trainer after so many steps; others have drawn from torch's global generator since."""
+    """Return a trainer after some steps; since then other code has drawn random numbers."""
     first = Trainer(**settings)
     for _ in range(before):
         first.step()
@@ -247,10 +247,10 @@ def stopped_run(settings: Settings, before: int) -> Trainer:
 def resumed(
     functions: Mapping[str, Callable], settings: Settings, kept: Any, after: int
 ) -> dict[str, Any]:
-    """What so many steps give after another trainer has resumed from a checkpoint.
+    """Return the results of some steps after another trainer has resumed from a checkpoint.
 
-    The other one has begun with another seed, and made a step of its own. ``kept`` is as
-    :func:`saved` gives it. Returns ``losses``, and ``weights`` in the end.
+    The other trainer has started with another seed, and made a step. ``kept`` is the result of
+    :func:`saved`. Returns ``losses``, and the final ``weights``.
     """
     other = Trainer(**{**settings, "seed": settings["seed"] + 1})
     other.step()
@@ -258,11 +258,11 @@ def resumed(
     return _go_on(other, after)
 
 
-FILE = "in a file"  # the only key of a dict that stands for a file of torch's
+FILE = "in a file"  # the only key of a dict that represents a torch file
 
 
 def _opened(value: Any) -> Any:
-    """A copy of a checkpoint in which each tensor that holds a file of torch's is what it has."""
+    """Copy a checkpoint; each tensor with the bytes of a torch file becomes the file's content."""
     if isinstance(value, dict):
         return {key: _opened(one) for key, one in value.items()}
     if isinstance(value, (list, tuple)):
@@ -275,7 +275,7 @@ def _opened(value: Any) -> Any:
 
 
 def _closed(value: Any) -> Any:
-    """A copy in which each of these files is a tensor again."""
+    """Do the reverse of `_opened`: each content becomes a tensor with a file's bytes again."""
     if isinstance(value, dict) and value.keys() == {FILE}:
         file = io.BytesIO()
         torch.save(_closed(value[FILE]), file)
@@ -294,13 +294,13 @@ def _go_on(trainer: Trainer, steps: int) -> dict[str, Any]:
 
 
 def sentences(inputs: Tensor, targets: Tensor, columns: int) -> tuple[Tensor, Tensor]:
-    """Those lines that end within so many columns, and only these columns."""
+    """Return the lines that fit into so many columns; the other columns are cut off."""
     fits = (targets[:, columns:] == IGNORED).all(1) & (inputs[:, columns:] == PAD).all(1)
     return inputs[fits, :columns], targets[fits, :columns]
 
 
 class _Noted:
-    """A dataset whose item k is what `rows` has there, and how many were read before it."""
+    """A dataset: item k is a pair of `rows[k]` and the number of items read before it."""
 
     def __init__(self, rows: Any) -> None:
         self.rows, self.read = rows, 0
@@ -314,16 +314,16 @@ class _Noted:
 
 
 class _ByKey(dict[int, Any]):
-    """A dict that is asked with ints alone: not with tensors, nor with NumPy's integers."""
+    """A dict that accepts only ints as keys: neither tensors nor NumPy's integers."""
 
     def __getitem__(self, k: int) -> Any:
         if not isinstance(k, int):
-            raise TypeError(f"an item was asked for with an object of type {type(k).__name__}")
+            raise TypeError(f"expected an int as index of an item, got {type(k).__name__}")
         return super().__getitem__(k)
 
 
 class _Numbers:
-    """The numbers below n, for an n of any size; it ends a reader who wants all of very many."""
+    """The numbers below n, for an n of any size. Raises an error if very many items are read."""
 
     MOST = 100_000
 
@@ -336,7 +336,7 @@ class _Numbers:
     def __getitem__(self, k: int) -> int:
         self.read += 1
         if self.read > self.MOST:
-            raise MemoryError("a very large number of items was read, for a few batches")
+            raise MemoryError("the code read very many items for a few batches")
         return range(self.n)[k]
 
 
@@ -367,18 +367,19 @@ def dealt(
     turns: Sequence[tuple[int, int]],
     noted: bool = False,
 ) -> dict[str, Any]:
-    """What iterators of loaders over one dataset give, taking turns.
+    """Return the results of several loaders' iterators over one dataset; they take turns.
 
-    ``dataset`` is a list, a dict, which takes no index but an int, or an int n, which stands for
-    the numbers below it; where it is ``noted``, each item is a pair of what lies there and how many
-    were read before it. ``loaders`` are the settings of each: ``generator`` is the seed of one, and
-    those of the same seed share it, or None; ``collate`` is a name of `COLLATES`, or None.
-    ``turns`` are pairs of a loader and one of its iterators, by their numbers; an iterator is made
-    when its first turn has come.
+    ``dataset`` is a list, a dict (it takes only ints as indices), or an int n, for the numbers
+    below n. If it is ``noted``, each item is a pair: the item itself, and the number of
+    items read before it. ``loaders`` has the settings of each loader: ``generator`` is a seed or
+    None, and loaders with the same seed share a generator; ``collate`` is a name of `COLLATES`, or
+    None.
+    ``turns`` are pairs: the number of a loader, and the number of one of its iterators. An iterator
+    is made at its first turn.
 
-    ``over`` says for each turn whether its iterator was at its end, and ``batches`` has the batch
-    that it gave, else None; ``lengths`` has ``len`` of each loader; ``left alone`` says whether
-    torch's global generator, which others seed before each turn, was neither asked nor seeded.
+    ``over`` says for each turn whether its iterator was at its end, and ``batches`` has the turn's
+    batch or None; ``lengths`` has ``len`` of each loader; ``left alone`` says whether the loaders
+    neither used nor seeded torch's global generator, which is seeded before each turn.
     """
     dataset = _Numbers(dataset) if isinstance(dataset, int) else dataset
     dataset = _ByKey(dataset) if isinstance(dataset, dict) else dataset
@@ -400,7 +401,7 @@ def dealt(
         before = torch.get_rng_state()
         if turn not in iterators:
             iterators[turn] = iter(made[loader])
-        batch = next(iterators[turn], generators)  # which no loader has
+        batch = next(iterators[turn], generators)  # a seed that no loader has
         over.append(batch is generators)
         batches.append(None if batch is generators else batch)
     left_alone &= torch.equal(before, torch.get_rng_state())
@@ -410,16 +411,16 @@ def dealt(
 @driver(
     "returned",
     "weights",
-    observed={"calls": "in which mode and dtype, and whether with a graph, the model was called"},
+    observed={"calls": "the mode and dtype of the model's calls, and whether they made a graph"},
 )
 def fitted(
     fit: Callable, weights: Sequence[Tensor], dropout: float, settings: Settings, seed: int
 ) -> dict[str, Any]:
-    """What ``fit(model, **settings)`` returns, the model's weights afterwards, and its calls.
+    """The result of ``fit(model, **settings)``, the model's weights afterwards, and its calls.
 
     ``calls``: for each call, whether the model was in training mode, whether gradients were
-    enabled, and the dtype of the logits. It is in evaluation mode at first, and its dropout draws
-    from torch's global generator, which begins with the seed.
+    enabled, and the dtype of the logits. The model is in evaluation mode at first, and its dropout
+    draws from torch's global generator, which starts with the seed.
     """
     model = Watched(weights, dropout).eval()
     torch.manual_seed(seed)
@@ -437,9 +438,9 @@ class MiniGPTRows(MiniGPT):
 
 @driver(WHOLE)
 def minigpt_fitted(fit: Callable, config: MiniGPTConfig, settings: Settings, seed: int) -> Any:
-    """What ``fit(model, **settings)`` returns of a new MiniGPT whose first weights the seed draws.
+    """Return the result of ``fit(model, **settings)`` for a new MiniGPT with weights from the seed.
 
-    In parts ``(x, targets)``, x is (B, T) and targets are (B * T,).
+    In the parts ``(x, targets)``, x is (B, T) and targets are (B * T,).
     """
     torch.manual_seed(seed)
     return fit(MiniGPTRows(config), **settings)
@@ -448,14 +449,14 @@ def minigpt_fitted(fit: Callable, config: MiniGPTConfig, settings: Settings, see
 def steps_of_lines(
     inputs: Tensor, targets: Tensor, steps: int, cuts: Sequence[int], seed: int
 ) -> list[list[tuple[Tensor, Tensor]]]:
-    """Steps for `fit`, of random lines, in parts of so many lines: short ones first.
+    """Return steps for `fit`, with random lines, short lines first; `cuts` are the parts' sizes.
 
-    A part is as wide as its longest line. The seed draws the lines; `cuts` don't change which.
+    A part is as wide as its longest line. The seed decides the lines; `cuts` don't change them.
     """
-    dice = torch.Generator().manual_seed(seed)
+    generator = torch.Generator().manual_seed(seed)
     made = []
     for _ in range(steps):
-        rows = torch.randint(len(inputs), (sum(cuts),), generator=dice)
+        rows = torch.randint(len(inputs), (sum(cuts),), generator=generator)
         lengths = (inputs[rows] != PAD).sum(1)
         rows, lengths = rows[lengths.argsort(stable=True)], lengths.sort().values
         ends = torch.tensor(cuts).cumsum(0)
@@ -466,7 +467,7 @@ def steps_of_lines(
 
 
 def band(log: Mapping[str, list], unit: float, max_norm: float, momentum: float) -> list[float]:
-    """How far a loss may lie from that of each step of a run in float32.
+    """Return for each step how far a loss may be from the loss in a float32 run.
 
     ``log`` has the ``"losses"``, ``"norms"`` and ``"rates"`` of that run's steps; ``unit`` is the
     unit roundoff of the numbers that the other run multiplies; gradients are clipped at

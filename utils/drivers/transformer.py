@@ -1,4 +1,4 @@
-"""Drivers of lab 08: attention modules, a decoder to generate with, folders to load from."""
+"""Drivers of lab 08: attention modules, a decoder for generation, folders of models."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ def attention(
     allowed: Tensor | None,
     upstream: Tensor | None = None,
 ) -> dict[str, Any]:
-    """What an attention module, made as ``module_class(*sizes)``, gives with these weights.
+    """The results of an attention module, made as ``module_class(*sizes)``, with these weights.
 
-    Sizes are d_model and n_heads; ``weights`` a state dict under MiniGPT's names; x is (B, T, D);
-    ``allowed`` is handed over beside x. With `upstream`, the gradient of the ``output``, there are
-    ``gradients`` by name, and that of ``x``.
+    The sizes are d_model and n_heads. ``weights`` is a state dict under MiniGPT's names. x is
+    (B, T, D), and ``allowed`` is passed after x. With `upstream`, the gradient of the ``output``,
+    there are ``gradients`` by name, and the gradient of ``x``.
     """
     module = module_class(*sizes)
     module.load_state_dict(dict(weights))
@@ -73,9 +73,9 @@ def grouped_attention(
     x: Tensor,
     upstream: Tensor | None = None,
 ) -> dict[str, Any]:
-    """What ``GroupedAttention(config, kv_heads)`` gives with these weights, as :func:`attention`.
+    """Return the results of ``GroupedAttention(config, kv_heads)`` with these weights.
 
-    ``shapes`` of its state dict, too.
+    The results are as in :func:`attention`; there are also the ``shapes`` of the state dict.
     """
     module = functions["GroupedAttention"](config, kv_heads)
     module.load_state_dict(dict(weights))
@@ -84,17 +84,17 @@ def grouped_attention(
     return _used(module, x, upstream) | {"shapes": shapes}
 
 
-@driver("weights", observed={"left": "that the attention it is made of is left as it was"})
+@driver("weights", observed={"left": "that the given attention is not changed"})
 def converted(
     functions: Mapping[str, Callable],
     config: MiniGPTConfig,
     kv_heads: int,
     weights: Mapping[str, Tensor],
 ) -> dict[str, Any]:
-    """The ``weights`` that ``grouped(attention, kv_heads)`` makes of full attention with these.
+    """Return the ``weights`` that ``grouped(attention, kv_heads)`` makes from full attention.
 
-    ``left``: those of the attention that it was made of, after zeros were written into what was
-    made; None for one that requires no gradient any more.
+    ``left``: the weights of the full attention after zeros were written into the grouped attention;
+    a weight that no longer requires a gradient is None.
     """
     whole = CausalSelfAttention(config)
     whole.load_state_dict(dict(weights))
@@ -107,7 +107,7 @@ def converted(
     return {"weights": found, "left": left}
 
 
-@driver(WHOLE, observed={WHOLE: "that a call leaves the cache that it is given alone"})
+@driver(WHOLE, observed={WHOLE: "that a call does not change the cache that it gets"})
 def forked(
     attend_cached: Callable,
     x: Tensor,
@@ -115,10 +115,10 @@ def forked(
     n_heads: int,
     more: Sequence[Tensor],
 ) -> list[Any]:
-    """The caches that several calls of ``attend_cached`` return, which go on from one cache.
+    """Return the caches from several calls of ``attend_cached`` that all start with the same cache.
 
-    ``x`` are the positions of the call that returns that cache, ``more`` the new ones of each
-    further call.
+    ``x`` has the positions of the call that makes this cache. ``more`` has the new positions of
+    each further call.
     """
     _, cache = attend_cached(x, weights, n_heads, None)
     return [attend_cached(new, weights, n_heads, cache)[1] for new in more]
@@ -137,18 +137,18 @@ def tiny_weights(
         "head": (channels, words),
     }
     scale = {"query": 0.4, "key": 0.4}
-    dice = torch.Generator().manual_seed(seed)
+    generator = torch.Generator().manual_seed(seed)
     weights = {
-        name: torch.randn(shape, generator=dice) * scale.get(name, 1.0)
+        name: torch.randn(shape, generator=generator) * scale.get(name, 1.0)
         for name, shape in shapes.items()
     }
-    return weights, dice
+    return weights, generator
 
 
 class TinyDecoder:
     """A decoder of one layer with a cache, for `generate`.
 
-    ``columns`` notes how many columns of tokens each call got.
+    ``columns`` has the number of token columns of each call.
     """
 
     def __init__(self, weights: Mapping[str, Tensor]) -> None:
@@ -165,23 +165,24 @@ class TinyDecoder:
     ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         """Logits of the next word after each token, and the cache for the next call.
 
-        tokens: (B, T) int64, the new ones only. positions: (B, T) int64, where each stands in its
-        own text, from 0 on. padding: (B, S) bool, True where a real token is, for all S so far, T
-        included. cache: what the last call returned; None in the first.
+        tokens: (B, T) int64, only the new tokens. positions: (B, T) int64, the position of each
+        token in its text, from 0 on. padding: (B, S) bool, True for real tokens, for all S tokens
+        so far, including the T new ones. cache: the cache from the last call; None in the first
+        call.
         """
         self.columns.append(tokens.shape[1])
         before = 0 if cache is None else cache[0].shape[1]
         expected = (len(tokens), before + tokens.shape[1])
         if tuple(padding.shape) != expected:
             raise ValueError(
-                f"padding: expected {expected}, a column for each of the {before} before and the "
-                f"{tokens.shape[1]} new ones, got {tuple(padding.shape)}"
+                f"padding: expected {expected}, one column for each of the {before} earlier tokens "
+                f"and the {tokens.shape[1]} new tokens, got {tuple(padding.shape)}"
             )
         largest = int(torch.where(padding[:, before:], positions, 0).max())
         if int(positions.min()) < 0 or int(positions.max()) > largest:
             raise IndexError(
-                f"positions: expected numbers from 0 to the largest of a real token, {largest}, "
-                f"got {positions.tolist()}"
+                f"positions: expected numbers from 0 to {largest}, the largest position of a real "
+                f"token, got {positions.tolist()}"
             )
         w = self.weights
         x = w["words"][tokens] + w["positions"][positions]
@@ -209,10 +210,10 @@ def generated(
     pad: int,
     eos: int,
 ) -> dict[str, Any]:
-    """What ``generate(model, prompts, limit, pad, eos)`` says: the ``words``.
+    """Return the ``words`` of ``generate(model, prompts, limit, pad, eos)``.
 
-    ``columns``: how many columns each call of the model got; ``prompts``: what was handed over,
-    afterwards.
+    ``columns``: the number of columns in each call of the model; ``prompts``: the argument after
+    the call.
     """
     model = TinyDecoder(weights)
     given = [list(prompt) for prompt in prompts]
@@ -231,15 +232,16 @@ def generated(
 def loaded_strictly(
     load: Callable, sizes: Mapping[str, Any], numbers: Tensor, what: str, gone: str = ""
 ) -> dict[str, Any]:
-    """What ``load(model_class, folder)``, the learner's, makes of a folder.
+    """Return the result of the learner's ``load(model_class, folder)`` for a folder.
 
     The folder has a MiniGPT of these ``sizes``, with the ``numbers`` of its parameters, one after
-    the other, flat; its file lacks the tensor ``gone``, if any. ``what`` is ``"stock"`` for GPT-2's
-    own class, which has no bias in the head, ``"nowhere"`` for a folder that does not exist, and
-    else stands for the class that wrote the folder. ``raised`` is the exception's name, that of
-    FileNotFoundError or ValueError for a subclass of it, or ``""``; ``names`` are those of the
-    parameters that its message has; ``training`` is of what was loaded, and so are the ``logits``
-    of some tokens, unless the file lacks a tensor.
+    the other, flat; if ``gone`` is given, the file lacks this tensor. ``what`` is ``"stock"`` for
+    GPT-2's own class, which has no bias in the head, ``"nowhere"`` for a folder that does not
+    exist, and otherwise means the class that wrote the folder. ``raised`` is the exception's name
+    or ``""``; for a subclass of FileNotFoundError or ValueError it is the base class's name.
+    ``names`` has ``"lm_head.bias"`` and ``gone``, if the exception's message contains them.
+    ``training`` is the mode of the loaded model. ``logits`` are this model's logits for some
+    tokens; None if the file lacks a tensor or an exception was raised.
     """
     model = MiniGPT(MiniGPTConfig(**sizes))
     torch.nn.utils.vector_to_parameters(numbers, model.parameters())
@@ -264,18 +266,18 @@ def loaded_strictly(
             }
         with torch.no_grad():
             tokens = torch.arange(sizes["context"])[None] % sizes["vocab_size"]
-            # what a file lacks is drawn at random, and no two loads agree
+            # tensors that a file lacks are random, so no two loads agree
             logits = None if gone else loaded(tokens).logits
     return {"raised": "", "names": [], "training": loaded.training, "logits": logits}
 
 
-LETTERS = "abcdefghij"  # the words of a small folder, beside pad, bos and eos
+LETTERS = "abcdefghij"  # the words of a small folder, in addition to pad, bos and eos
 
 
 def small_model(kind: str, seed: int, eos: int = 2, layers: int = 2) -> Any:
-    """Return a causal model with drawn weights, of 13 words and 24 places, in eval mode.
+    """Return a causal model with random weights, 13 words and 24 places, in eval mode.
 
-    ``kind``: ``"minigpt"``, ``"gpt2"`` or ``"llama"``; ``eos``: the id of the token that ends.
+    ``kind``: ``"minigpt"``, ``"gpt2"`` or ``"llama"``; ``eos``: the id of the end token.
     """
     from transformers import GPT2Config, LlamaConfig, LlamaForCausalLM
 
@@ -283,7 +285,8 @@ def small_model(kind: str, seed: int, eos: int = 2, layers: int = 2) -> Any:
     ends: dict[str, Any] = {"bos_token_id": 1, "eos_token_id": eos, "pad_token_id": 0}
     sizes: dict[str, Any]
     model: Any
-    with torch.random.fork_rng(devices=[]):  # the first weights are replaced: no seed is spent
+    # the model's first weights are replaced, so creating them must not change torch's random state
+    with torch.random.fork_rng(devices=[]):
         if kind == "minigpt":
             model = hf_model(MiniGPT(MiniGPTConfig(vocab_size, 8, 2, layers, 12, 24)))
             for config in (model.config, model.generation_config):
@@ -307,7 +310,7 @@ def small_words(eos: int = 2, pad: bool = True) -> list[str]:
     return words
 
 
-# A class that lies in a folder: what it says is what the model of the same weights says least.
+# A class in a folder: its logits have the opposite sign.
 OWN_CODE = """
 from transformers import GPT2Config, GPT2LMHeadModel
 
@@ -325,12 +328,13 @@ class OwnForCausalLM(GPT2LMHeadModel):
 def small_folder(folder: Path, says: Mapping[str, Any]) -> Path:
     """Write a :func:`small_model` and a tokenizer for `from_pretrained`; return the folder's path.
 
-    folder: where they are written. says: ``kind``, ``seed``, ``eos`` and ``layers`` of the model;
-    ``side``, on which the tokenizer pads, ``"right"`` if it isn't said. True or False are ``pad``,
-    whether it has a pad token (True if not said); and, False if not said, ``begins``, whether it
-    puts a bos token before each text; ``draws``, whether the generation config asks for draws, and
-    for one token; ``half``, whether the weights are bfloat16; ``code``, whether a class for the
-    model lies in the folder.
+    folder: where the files are written. says: ``kind``, ``seed``, ``eos`` and ``layers`` of the
+    model;
+    ``side``, the side on which the tokenizer pads, by default ``"right"``. These are True or False:
+    ``pad``, whether it has a pad token (default True); ``begins``, whether it puts a bos token
+    before each text; ``draws``, whether the generation config requires random tokens, and one
+    token; ``half``, whether the weights are bfloat16; ``code``, whether the folder has a class for
+    the model (each False by default).
     """
     from tokenizers import Tokenizer
     from tokenizers.models import WordLevel
@@ -369,7 +373,7 @@ def small_folder(folder: Path, says: Mapping[str, Any]) -> Path:
 
 @functools.cache
 def _files_of(says: tuple[tuple[str, Any], ...]) -> dict[str, bytes]:
-    """Return the files of a :func:`small_folder` by name: many answers are asked for the same."""
+    """Return the files of a :func:`small_folder`, name -> bytes, from a cache if possible."""
     with tempfile.TemporaryDirectory() as place:
         folder = small_folder(Path(place), dict(says))
         return {file.name: file.read_bytes() for file in folder.iterdir()}
@@ -377,13 +381,13 @@ def _files_of(says: tuple[tuple[str, Any], ...]) -> dict[str, bytes]:
 
 @contextlib.contextmanager
 def _counted_rows() -> Any:
-    """Give a set of how many rows the calls of causal models have; code of folders is undone."""
+    """Yield the set of row counts in calls of causal models; then undo changes by folders' code."""
     from transformers import LlamaForCausalLM
 
     rows: set[int] = set()
 
     def counting(forward: Callable) -> Callable:
-        @functools.wraps(forward)  # `generate` looks at its signature
+        @functools.wraps(forward)  # `generate` reads its signature
         def counted(self: Any, input_ids: Any = None, **more: Any) -> Any:
             rows.add(len(more["inputs_embeds"] if input_ids is None else input_ids))
             return forward(self, input_ids=input_ids, **more)
@@ -412,11 +416,11 @@ def _counted_rows() -> Any:
 def completed(
     complete: Callable, says: Mapping[str, Any], prompts: Sequence[str], limit: int
 ) -> dict[str, Any]:
-    """What ``complete(folder, prompts, limit)`` returns for a :func:`small_folder`.
+    """Return the result of ``complete(folder, prompts, limit)`` for a :func:`small_folder`.
 
-    torch's generator begins with the same seed each time, so that two answers that draw words draw
-    the same ones. ``rows``: how many prompts the model got in its calls, each number once;
-    ``prompts``: what was handed over, afterwards.
+    torch's generator starts with the same seed each time, so that two answers with random words get
+    the same words. ``rows``: the numbers of prompts in the model's calls, each once; ``prompts``:
+    the argument after the call.
     """
     given = list(prompts)
     with (
@@ -441,7 +445,7 @@ def perplexity(
 ) -> float:
     """``exp`` of the mean cross-entropy of a MiniGPT over all targets that count.
 
-    Infinite where that is too large for float64.
+    Infinite if it is too large for float64.
     """
     with torch.random.fork_rng(devices=[]):
         model = MiniGPT(config)
@@ -452,7 +456,7 @@ def perplexity(
 
 @contextlib.contextmanager
 def counted_steps() -> Iterator[Counter[int]]:
-    """Count the steps that PyTorch's optimizers take with each parameter, by its id."""
+    """Count the steps of PyTorch's optimizers with each parameter: id -> number of steps."""
     taken: Counter[int] = Counter()
     counting = register_optimizer_step_post_hook(
         lambda optimizer, args, kwargs: taken.update(
@@ -479,11 +483,11 @@ def tuned_twice(
     steps: int,
     seed: int,
 ) -> dict[str, Any]:
-    """What ``fine_tune(weights, config, new, old, steps, seed)`` returns, called twice.
+    """Return the results of two calls of ``fine_tune(weights, config, new, old, steps, seed)``.
 
-    Between the calls torch's generator moves on, as it does where others draw from it, too.
-    ``given``: the weights that were handed over, afterwards; ``steps``: the most that PyTorch's
-    optimizers took with one parameter.
+    Between the calls torch's generator advances, as if other code used it. ``given``: the passed
+    weights after the calls; ``steps``: the largest number of steps that PyTorch's optimizers took
+    with one parameter.
     """
     given = {name: tensor.clone() for name, tensor in weights.items()}
     with counted_steps() as first:

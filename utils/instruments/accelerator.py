@@ -1,7 +1,7 @@
-"""The kinds of GPU that this course runs on: the one place to add another.
+"""The kinds of GPU that this course runs on. To add a kind, change only this module.
 
 PyTorch finds a device's dispatch key (CUDA, MPS) by its type. NVIDIA's and AMD's GPUs have the same
-type in PyTorch, ``cuda``; which of the two it is depends on how PyTorch was built.
+type in PyTorch, ``cuda``. PyTorch's build decides which of the two kinds ``cuda`` means.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ import torch
 
 @dataclass(frozen=True)
 class Gpu:
-    """A device that PyTorch can use beside the CPU."""
+    """A device that PyTorch can use in addition to the CPU."""
 
-    name: str  # as its driver has it
-    target: str = ""  # what kernels are compiled for, such as "sm_90"; "" if there is no such name
-    memory: int | None = None  # bytes; None if the device shares the CPU's
+    name: str  # the driver's name for it
+    target: str = ""  # the target of compiled kernels, such as "sm_90"; "" if there is no such name
+    memory: int | None = None  # bytes; None if the device shares the CPU's memory
 
 
 @dataclass(frozen=True)
@@ -32,13 +32,13 @@ class Accelerator:
     # the CPU
     triton: str = ""
     warp: int = 32  # threads of one warp
-    # a regular expression of what kernels can be compiled for without such a GPU; its first group
-    # is the number that Triton asks for. "" for none.
+    # a regular expression for targets that need no such GPU; its first group is the number that
+    # Triton expects. "" for none.
     targets: str = ""
 
     @property
     def module(self) -> Any:
-        """PyTorch's module for it, such as ``torch.cuda``."""
+        """PyTorch's module for the device, such as ``torch.cuda``."""
         return torch.get_device_module(self.device_type)
 
     def is_available(self) -> bool:
@@ -56,7 +56,7 @@ class Accelerator:
 
 
 class _Apple(Accelerator):
-    """Apple's GPU, of which there is one without properties. Triton has no backend for it."""
+    """Apple's GPU: one for each machine. PyTorch has no properties of it, and Triton no backend."""
 
     def is_available(self) -> bool:
         return torch.backends.mps.is_available()
@@ -65,7 +65,7 @@ class _Apple(Accelerator):
         return (Gpu("Apple GPU"),)
 
 
-# In the order of preference.
+# The kinds, in the order of preference.
 ACCELERATORS: tuple[Accelerator, ...] = (
     Accelerator("cuda", triton="cuda", targets=r"sm_(\d+)"),
     _Apple("mps"),
@@ -73,22 +73,22 @@ ACCELERATORS: tuple[Accelerator, ...] = (
 
 
 def available() -> Accelerator | None:
-    """Return the accelerator that PyTorch can use on this machine; None without any."""
+    """Return the accelerator that PyTorch can use on this machine, or None."""
     return next((kind for kind in ACCELERATORS if kind.is_available()), None)
 
 
 def compiles_for(device: torch.device) -> Accelerator | None:
-    """Return the accelerator of a device if Triton compiles for it; None if it interprets."""
+    """Return the accelerator of a device if Triton compiles for it; None if Triton interprets."""
     return next((kind for kind in _compiled() if kind.device_type == device.type), None)
 
 
 def kernel_devices() -> tuple[str, ...]:
-    """Return the device types that Triton kernels of this course run on: ``cpu`` and the others."""
+    """Return the device types that Triton kernels of this course run on: ``cpu`` and GPUs."""
     return "cpu", *(kind.device_type for kind in _compiled())
 
 
 def triton_target(target: str) -> tuple[str, int, int]:
-    """Return what Triton asks for to compile for "sm_90": backend, number, threads of a warp."""
+    """Return Triton's target for a name such as "sm_90": backend, number, threads of a warp."""
     for kind in _compiled():
         if kind.targets and (match := re.fullmatch(kind.targets, target)):
             return kind.triton, int(match[1]), kind.warp
@@ -100,7 +100,7 @@ def _compiled() -> list[Accelerator]:
 
 
 def _target(properties: Any) -> str:
-    """Return NVIDIA's name such as sm_90, or AMD's own such as gfx942; "" for neither."""
+    """Return NVIDIA's name such as sm_90, or AMD's name such as gfx942; "" for neither."""
     amd = getattr(properties, "gcnArchName", "") if torch.version.hip else ""
     if amd or not hasattr(properties, "major"):
         return amd.partition(":")[0]

@@ -1,4 +1,4 @@
-"""Record what a Triton kernel touches in the interpreter: each load and store of a program."""
+"""Record the memory accesses of a Triton kernel in the interpreter: each load and store."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ class Access:
 
     program: int  # its number along the grid's first axis
     kind: str  # "load" or "store"
-    tensor: str  # the kernel's argument that it goes to
-    # index of each place of the block, counted from the tensor's first element
+    tensor: str  # the kernel's argument that it accesses
+    # the index of each place of the block, counted from the tensor's first element
     elements: tuple[int, ...]
-    mask: tuple[bool, ...]  # whether memory is touched there
+    mask: tuple[bool, ...]  # whether the place is accessed
 
     @property
     def touched(self) -> tuple[int, ...]:
-        """The elements whose memory is touched: those that the mask does not exclude."""
+        """The accessed elements: those that the mask does not exclude."""
         return tuple(i for i, on in zip(self.elements, self.mask, strict=True) if on)
 
     def __str__(self) -> str:
@@ -36,8 +36,8 @@ class Access:
 def accesses(kernel: Any, grid: tuple[int, ...], *args: Any, **kwargs: Any) -> list[Access]:
     """Launch a kernel on CPU tensors in the interpreter, and return its loads and stores in order.
 
-    The launch is real: what the kernel stores is stored. A block is attributed to the tensor that
-    begins nearest below its first place.
+    The launch is real: the kernel's stores change the tensors. A block belongs to the tensor whose
+    start is nearest below the block's first place.
     """
     require_triton()
     from triton.runtime.interpreter import interpreter_builder as builder

@@ -1,7 +1,7 @@
-"""Read what the dispatcher would do, and why: key sets, tables, and the path of a call.
+"""Read how the dispatcher would handle a call, and why: key sets, tables, and the call's path.
 
-This is the only module of the course that uses the dispatcher's private interface, that of torch
-2.13. Names of keys are those of `torch._C.DispatchKey`, such as ``AutogradCPU``. Names of operators
+This is the only module of the course that uses the dispatcher's private interface (of torch 2.13).
+Names of keys are the names in `torch._C.DispatchKey`, such as ``AutogradCPU``. Names of operators
 are ``namespace::name.overload``, such as ``aten::mul.Tensor``; the default overload has no dot.
 """
 
@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_leaves
 
-# What stands in square brackets behind a line of a dump, and what the course calls it.
+# The text in square brackets at the end of a line of a dump, and the course's name for it.
 KINDS = {
     "kernel": "kernel",
     "autograd kernel": "autograd kernel",
@@ -30,14 +30,14 @@ LINE = re.compile(
     r"(?P<key>\w+): (?P<fallthrough>fallthrough )?registered at (?P<file>.+):(?P<line>\d+) "
     r"\[(?P<kind>[^\]]+)\]"
 )
-# Where PyTorch's own tree begins in the name of a file: as it was built, or as it was installed.
+# Where PyTorch's tree begins in a file's path, on the build machine or in an installation.
 TREE = re.compile(r".*?/(?:pytorch/(?:pytorch/)?(?:build/)?|site-packages/)")
-OPERATOR = re.compile(r"\w+::\w+(\.\w+)?")  # other names are those of autograd's nodes, and labels
+OPERATOR = re.compile(r"\w+::\w+(\.\w+)?")  # other names are names of autograd's nodes, or labels
 COMPOSITE = "composite"
-# Keys whose code does a part of the work, and hands the call to the next key.
+# Keys whose code does a part of the work and passes the call to the next key.
 RECORDING = ("Autograd", "ADInplaceOrView")
 PASSING_ON = (*RECORDING, "BackendSelect", "Conjugate", "Negative", "PythonTLSSnapshot")
-# Keys that a mode or a subclass adds, and that are gone while it answers.
+# Keys that a mode or a subclass adds; they are removed while its code runs.
 PYTHON = ("Python", "PythonTLSSnapshot")
 
 
@@ -47,19 +47,19 @@ class Entry:
 
     key: str  # the dispatch key
     kind: str  # a value of KINDS
-    fallthrough: bool  # whether the slot holds no code and the next key is tried
-    # where it was registered, from the top of PyTorch's tree; of other code its name alone
+    fallthrough: bool  # whether the slot has no code, so that the next key is tried
+    # the file of the registration, from the top of PyTorch's tree; for other code, only its name
     file: str
-    line: int  # the line there; of generated code it is that of the registration's block
+    line: int  # the line in that file; for generated code, the line of the registration's block
 
 
 def op_name(op: Any) -> str:
-    """Return the name of an overload such as `torch.ops.aten.mul.Tensor`; a text stays as it is."""
+    """Return the name of an overload such as `torch.ops.aten.mul.Tensor`; a text is unchanged."""
     return op if isinstance(op, str) else op.name()
 
 
 def table(op: str) -> dict[str, Entry]:
-    """Return an operator's table, key by key; LookupError when there is no such operator."""
+    """Return an operator's table, key by key; LookupError if there is no such operator."""
     dump = torch._C._dispatch_dump_table(op)
     if not dump:
         raise LookupError(f"there is no operator {op!r}")
@@ -68,7 +68,7 @@ def table(op: str) -> dict[str, Entry]:
 
 @cache
 def _parsed(dump: str) -> dict[str, Entry]:
-    """It is cached by text, since registering a kernel changes it."""
+    """Parse a table. The cache's key is its text, which changes when a kernel is registered."""
     found = [parse_line(line) for line in dump.splitlines() if line.strip()]
     return {entry.key: entry for entry in found}
 
@@ -89,15 +89,15 @@ def parse_line(line: str) -> Entry:
 
 
 def is_composite(op: str) -> bool:
-    """Return whether an operator is written in terms of others and has no backend's kernel."""
+    """Return whether an operator is made of other operators, without a backend's kernel."""
     entry = table(op).get("CPU")
     return entry is not None and entry.kind == COMPOSITE
 
 
 def keys_of(*tensors: torch.Tensor) -> tuple[str, ...]:
-    """Return the keys that these tensors bring to a call together, the highest first.
+    """Return the keys that these tensors add to a call together, the highest first.
 
-    Of tensors on several backends the highest backend alone counts, as it does to PyTorch.
+    For tensors on several backends, only the highest backend counts, as in PyTorch.
     """
     return _in_order(_together(tensors))
 
@@ -109,7 +109,7 @@ def call_keys(*tensors: torch.Tensor) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class ThreadKeys:
-    """The keys that this thread adds to each call, and those that it removes; highest first."""
+    """The keys that this thread adds to each call, and the keys that it removes; highest first."""
 
     included: tuple[str, ...]
     excluded: tuple[str, ...]
@@ -130,10 +130,10 @@ class Decision:
 
     op: str  # the operator
     brought: tuple[str, ...]  # keys of the tensors
-    included: tuple[str, ...]  # keys that the thread adds and no tensor brought
-    excluded: tuple[str, ...]  # keys that a tensor brought and the thread takes away
-    considered: tuple[Entry, ...]  # the slots of all keys that are left, the highest first
-    winner: Entry  # the first slot that is no fallthrough, whose code runs
+    included: tuple[str, ...]  # keys that the thread adds and that no tensor has
+    excluded: tuple[str, ...]  # keys that a tensor has and that the thread removes
+    considered: tuple[Entry, ...]  # the slots of all remaining keys, the highest first
+    winner: Entry  # the first slot that is not a fallthrough: its code runs
 
 
 def decide(op: Any, *tensors: torch.Tensor) -> Decision:
@@ -160,13 +160,13 @@ class Call:
     """One call in a trace, with the calls that its kernels made."""
 
     name: str  # the operator without its overload, such as ``aten::addmm``; or an autograd node
-    # of its arguments; ``()`` for anything but a tensor with dimensions
+    # shapes of the call's arguments; ``()`` for an argument that is not a tensor with dimensions
     shapes: tuple[tuple[int, ...], ...]
-    # the slots whose code ran, in order: each passed the call on to the next. Empty for what is no
-    # operator.
+    # the slots whose code ran, in order: each passed the call on to the next. Empty for an
+    # autograd node.
     path: tuple[Entry, ...] = ()
-    calls: tuple[Call, ...] = field(default=())  # made from inside
-    # with which it started, the highest first; empty for an autograd node
+    calls: tuple[Call, ...] = field(default=())  # the calls that its kernels made
+    # the keys with which the call started, highest first; empty for an autograd node
     keys: tuple[str, ...] = ()
 
     def walk(self) -> Iterable[tuple[int, Call]]:
@@ -177,13 +177,13 @@ class Call:
 
 
 def trace(function: Callable[..., Any], *args: Any) -> tuple[Call, ...]:
-    """Call a function and return the operators that it called, each with those within.
+    """Call a function and return the operators that it called, each with its inner calls.
 
-    The nesting is what PyTorch's profiler saw. The path of each call is worked out from its table
-    and the keys that are left at that depth: those of ``args``' tensors and the thread at first,
-    those below Autograd inside the kernels of a backend.
+    The nesting comes from PyTorch's profiler. The path of each call is computed from its table and
+    the remaining keys at that depth. The remaining keys are at first those of ``args``' tensors and
+    of the thread. Inside the kernels of a backend, the remaining keys are the keys below Autograd.
     """
-    # The profiler's library reads it once, and writes to stderr where it is not set.
+    # The profiler's library reads this variable once, and writes to stderr if it is not set.
     os.environ.setdefault("KINETO_LOG_LEVEL", "6")
     from torch._C._profiler import _ExperimentalConfig
     from torch.autograd.profiler import profile
@@ -211,7 +211,7 @@ def _as_call(event: Any, keys: tuple[str, ...]) -> Call:
 
 
 def _path(event: Any, keys: tuple[str, ...]) -> tuple[tuple[Entry, ...], tuple[str, ...]]:
-    """Return the slots that a call passes, and the keys that are left for calls inside of it."""
+    """Return the slots that a call passes, and the remaining keys for calls inside it."""
     name = ".".join(filter(None, (event.name, event.overload_name)))
     if not (OPERATOR.fullmatch(name) and torch._C._dispatch_has_kernel(name)):
         return (), keys
@@ -227,7 +227,7 @@ def _path(event: Any, keys: tuple[str, ...]) -> tuple[tuple[Entry, ...], tuple[s
     if last is None or last.kind == COMPOSITE:
         spent: tuple[str, ...] = ()
     elif last.key.startswith("Autocast"):
-        # It excludes its own key and calls the operator anew, from the top.
+        # The kernel excludes its own key and calls the operator again, from the top.
         spent = ("Autocast",)
     else:
         spent = (*RECORDING, *PYTHON) if last.key == "Python" else RECORDING
@@ -249,7 +249,7 @@ def _excluded() -> Any:
 
 @cache
 def _every() -> tuple[tuple[str, Any, Any], ...]:
-    """All keys of tensors and threads: name, key, and the set of that key alone."""
+    """Return all keys of tensors and threads: name, key, and the set of that key alone."""
     no_keys = ("StartOf", "EndOf", "Composite", "Undefined")  # limits of ranges, and aliases
     sets = [
         (name, key, torch._C.DispatchKeySet(key))
@@ -270,5 +270,5 @@ def _in_order(keys: Any) -> tuple[str, ...]:
 
 @cache
 def _name(key: int) -> str:
-    # A key looks its name up in a list of all, each time that it is asked.
+    # A key searches a list of all names each time its name is read.
     return torch._C.DispatchKey(key).name

@@ -1,12 +1,12 @@
-"""A clock for the profiler that no busy machine moves: what it has measured is replaced.
+"""Artificial times for the profiler, which do not depend on the machine's load.
 
-``torch.profiler`` notes what ran, in which order and in what; those facts stay. Each event then
-gets the time of its own that it was given by its name, and starts and ends follow. So a profile has
-the same times wherever and whenever it is made. It is read as ever, through ``events``,
+``torch.profiler`` records events, their order and their nesting, which stay as they are. Each event
+then gets a self time by its name, and the self times decide starts and ends. So a profile has the
+same times on every machine and in every run. The profile is read as usual, with ``events``,
 ``key_averages`` or ``export_chrome_trace``.
 
-Two methods of ``torch.autograd.profiler.profile`` are wrapped for it, which is the part of PyTorch
-that ``torch.profiler.profile`` leaves its results to. `states` looks at two more of them.
+For this, two methods of ``torch.autograd.profiler.profile`` are wrapped: ``torch.profiler.profile``
+passes its results to this class. `states` wraps two more methods of this class.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from torch.autograd import profiler
 
 from utils.instruments.traces.events import HOST, ITSELF
 
-# The profiler's library reads it once, and writes to stderr where it is not set.
+# The profiler's library reads this variable once, and writes to stderr if it is not set.
 os.environ.setdefault("KINETO_LOG_LEVEL", "6")
 
 STEP = "ProfilerStep*"  # the profiler's own label around a step, in its table
@@ -32,11 +32,11 @@ OFF, WARMING_UP, RECORDING = "off", "warming up", "recording"
 
 @contextlib.contextmanager
 def drawn_clock(costs: Mapping[str, int]) -> Iterator[None]:
-    """While the context is open, profiles have drawn times.
+    """While the context is open, profiles have artificial times.
 
-    costs: maps the name of an event to the time of its own, in nanoseconds, at least 1. What has no
-    name there takes a picosecond: with stacks, each call of a Python function is an event, in all
-    threads, and how many there are must move no share.
+    costs: maps the name of an event to its self time in nanoseconds, at least 1. Every other event
+    takes a picosecond. If stacks are recorded, each call of a Python function in any thread is an
+    event, and the number of such events must not change any share.
     """
     parse, export = profiler.profile._parse_kineto_results, profiler.profile.export_chrome_trace
 
@@ -73,10 +73,7 @@ def drawn_clock(costs: Mapping[str, int]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def states() -> Iterator[Callable[[], str]]:
-    """While the context is open, the function that it gives says what the profiler is doing.
-
-    It answers with `OFF`, `WARMING_UP` or `RECORDING`.
-    """
+    """Yield a function that returns the profiler's state: `OFF`, `WARMING_UP` or `RECORDING`."""
     now = [OFF]
     methods = {"_prepare_trace": WARMING_UP, "_start_trace": RECORDING, "__exit__": OFF}
 
@@ -95,13 +92,13 @@ def states() -> Iterator[Callable[[], str]]:
         yield lambda: now[0]
 
 
-Span = tuple[Any, float, float, str]  # thread, start and end, and the name of what ran
+Span = tuple[Any, float, float, str]  # thread, start, end, and name of an event
 
 
 def _retimed(spans: Iterable[Span], costs: Mapping[str, int]) -> list[tuple[int, int]]:
-    """New starts and ends, in picoseconds. What lay in something else still does.
+    """Return new starts and ends, in picoseconds; the nesting stays the same.
 
-    Half of an event's own time is before what lies in it, and the rest behind.
+    Half of an event's self time is before its inner events, and the other half is after them.
     """
     given = list(spans)
     starts, ends, now = [0] * len(given), [0] * len(given), 0

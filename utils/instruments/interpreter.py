@@ -1,8 +1,8 @@
 """Run Triton kernels in Triton's interpreter, on demand.
 
-When Triton is first imported it decides for the whole process whether kernels are interpreted or
-compiled (`TRITON_INTERPRET`). `interpreted(kernel)` returns an interpreted version, a *twin*, of
-any `@triton.jit` kernel at any time, and restores the language afterwards.
+The first import of Triton decides for the whole process whether kernels are interpreted or compiled
+(`TRITON_INTERPRET`). `interpreted(kernel)` returns an interpreted version, a *twin*, of any
+`@triton.jit` kernel at any time, and restores the language afterwards.
 """
 
 from __future__ import annotations
@@ -20,39 +20,41 @@ from unittest import mock
 import numpy as np
 import torch
 
-# A first launch imports this, and it must see the language unpatched.
+# A first launch would import this module. The module must be imported before the language is
+# patched.
 import triton.experimental.gluon  # noqa: F401
 import triton.language as tl
 from triton.runtime import interpreter
 from triton.runtime.interpreter import InterpretedFunction
 from triton.runtime.jit import JITFunction
 
-# Where the language's functions and builtins live. The modules of the first group hold functions
-# that are kernels themselves; their namespaces also keep what the interpreter adds to run them.
+# The modules with the language's functions and builtins. The first group has functions that are
+# kernels themselves. The interpreter also adds names to these modules.
 _LIBRARIES = (tl.standard, tl.random)
 _LANGUAGE = (tl, tl.core, tl.math, tl.tensor, tl.core.tensor_descriptor_base)
 INTERPRETED = (
-    "TRITON_INTERPRET was set when Triton was imported. Take that line out, restart the kernel"
+    "TRITON_INTERPRET was set when Triton was imported. Remove that line, and restart the kernel"
 )
-_LOCK = threading.RLock()  # the language is patched for the process, so one kernel at a time
+# the language is patched for the whole process, so only one kernel may run at a time
+_LOCK = threading.RLock()
 
 
 def interpreted(kernel: Any) -> Any:
     """Return a kernel that is launched as usual, `interpreted(kernel)[grid](...)`, on CPU tensors.
 
-    Programs run one after another in NumPy: neither races nor speed can be seen there. With
-    `TRITON_INTERPRET=1` a kernel is interpreted already.
+    Programs run one after another in NumPy, so they show neither races nor speed. With
+    `TRITON_INTERPRET=1` a kernel is already interpreted.
     """
     function = kernel if isinstance(kernel, InterpretedFunction) else _twin(kernel.fn)
     return _Launcher(function)
 
 
 def compiled_form(kernel: Any) -> Any:
-    """Return a kernel as the compiler takes it, with its helpers.
+    """Return a kernel in the form for the compiler, with its helpers.
 
     With `TRITON_INTERPRET=1` in the environment, `@triton.jit` makes a function that is only
-    interpreted. Its text is the same. A kernel that is no such function, and calls none, is
-    returned as it is.
+    interpreted. The text of this function is the kernel's own text. A kernel that is not such a
+    function, and calls no such function, is returned unchanged.
     """
     return _compiled_form(kernel, {})
 
@@ -60,7 +62,7 @@ def compiled_form(kernel: Any) -> Any:
 def _compiled_form(kernel: Any, made: dict[int, Any]) -> Any:
     if not isinstance(kernel, (InterpretedFunction, JITFunction)) or id(kernel) in made:
         return made.get(id(kernel), kernel)
-    made[id(kernel)] = kernel  # one that calls itself ends in the compiler's own message
+    made[id(kernel)] = kernel  # if a kernel calls itself, the compiler reports it
     function: Any = kernel.fn
     space = function.__globals__
     names = {n: _compiled_form(space[n], made) for n in function.__code__.co_names if n in space}
@@ -93,12 +95,13 @@ class _Launcher:
             storages = _storages(self.function.arg_names, arguments, options)
             with (
                 _LOCK,
-                # looked up under the lock: another launch would have replaced them
+                # looked up while the lock is held, because another launch may have replaced the
+                # globals
                 _interpreted_language(_helpers(self.function.fn)),
                 _in_bounds(storages),
                 warnings.catch_warnings(),
             ):
-                # -inf - -inf is NaN by design, and NumPy would say so on stderr.
+                # -inf - -inf should be NaN, but NumPy would print a warning about it to stderr.
                 warnings.simplefilter("ignore", RuntimeWarning)
                 self.function[grid](*arguments, **options)
 
@@ -109,7 +112,7 @@ class _Twin(InterpretedFunction):
     """An interpreted function that other kernels call."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        # Triton would patch the whole language again at every call, for two milliseconds.
+        # Triton would patch the whole language again at every call, which takes two milliseconds.
         try:
             return self.rewrite()(*args, **kwargs)
         except interpreter.InterpreterError:
@@ -118,7 +121,7 @@ class _Twin(InterpretedFunction):
             raise interpreter.InterpreterError(repr(error)) from error
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        """`x.max(0)`: the language's functions are methods of its tensors, too."""
+        """Allow `x.max(0)`: make the language's functions methods of its tensors."""
         return self if instance is None else functools.partial(self, instance)
 
 
@@ -126,7 +129,7 @@ _twins: dict[tuple, InterpretedFunction] = {}
 
 
 def _twin(function: Callable[..., Any]) -> InterpretedFunction:
-    """It is one and the same for all copies of a function."""
+    """Return the twin of a function; all copies of a function have the same twin."""
     if function.__closure__:
         return _Twin(function)
     key = function.__code__, function.__defaults__, id(function.__globals__)
@@ -138,7 +141,7 @@ def _twin(function: Callable[..., Any]) -> InterpretedFunction:
 def _storages(
     names: list[str], arguments: tuple, options: dict[str, Any]
 ) -> list[tuple[int, int, str]]:
-    """Return first address, end and name of the memory of each tensor of a launch."""
+    """Return the start, the end and the name of each tensor's memory in a launch."""
     given = {**dict(zip(names, arguments, strict=False)), **options}
     ranges = []
     for name, value in given.items():
@@ -149,7 +152,7 @@ def _storages(
                     "for a kernel: do not launch kernels in code that is traced"
                 )
             storage = value.untyped_storage()
-            # The address of a tensor without elements is 0, wherever its storage lies.
+            # The address of a tensor without elements is 0, whatever the address of its storage is.
             start, size = (storage.data_ptr(), storage.nbytes()) if value.numel() else (0, 0)
             ranges.append((start, start + size, name))
     return ranges
@@ -157,7 +160,7 @@ def _storages(
 
 @contextmanager
 def watched(note: Callable[[str, Any, Any], None]) -> Iterator[None]:
-    """Call ``note("loads" or "stores", places, mask)`` before each access of a program."""
+    """Call ``note("loads" or "stores", places, mask)`` before each memory access of a program."""
     builder = interpreter.interpreter_builder
     load, store = builder.create_masked_load, builder.create_masked_store
 
@@ -181,8 +184,8 @@ def watched(note: Callable[[str, Any, Any], None]) -> Iterator[None]:
 def _in_bounds(storages: list[tuple[int, int, str]]) -> AbstractContextManager[None]:
     """Refuse loads and stores outside of the tensors' storages while the context is open.
 
-    They would hit any memory of the process. Inside of a storage, also beside the view that was
-    passed, everything is allowed, as on a GPU.
+    Such loads and stores could access any memory of the process. All accesses inside a storage are
+    allowed, also outside the passed view, as on a GPU.
     """
 
     def check(kind: str, places: Any, mask: Any) -> None:
@@ -204,8 +207,8 @@ def _in_bounds(storages: list[tuple[int, int, str]]) -> AbstractContextManager[N
 def _as_wide(handle: Any, places: Any, dtype: Any = None) -> Any:
     """Return a handle with one value for each place, one after the other in memory.
 
-    The interpreter's C++ takes that for granted. A mask of one value, stretched over a block, or
-    one of integers, which a block `&` a scalar gives, would corrupt the process.
+    The interpreter's C++ relies on this. A mask of one value, stretched over a block, or a mask of
+    integers, such as a block `&` a scalar, would corrupt the process.
     """
     if handle is None:
         return None
@@ -221,21 +224,21 @@ def _outside(
     kind: str, address: int, wide: int, program: tuple, storages: list[tuple[int, int, str]]
 ) -> str:
     if not storages:
-        return f"program {program[0]} {kind} memory, and was given no tensor"
+        return f"program {program[0]} {kind} memory, but the launch has no tensor"
     start, end, name = min(storages, key=lambda one: abs(one[0] - address))
     if start == end:
         return (
-            f"program {program[0]} {kind} an element of a tensor that has none, as {name} has: "
-            "where there are no rows, launch no program"
+            f"program {program[0]} {kind} an element of {name}, which has no elements: "
+            "if there are no rows, launch no program"
         )
     return (
-        f"program {program[0]} {kind} element {(address - start) // wide} of what {name} lies in, "
-        f"which has {(end - start) // wide} elements: is a mask missing, or a stride wrong?"
+        f"program {program[0]} {kind} element {(address - start) // wide} of the storage of "
+        f"{name}, which has {(end - start) // wide} elements: is a mask missing, or a stride wrong?"
     )
 
 
 def _helpers(function: Callable[..., Any], helpers: dict | None = None) -> dict[int, tuple]:
-    """The `@triton.jit` functions that a kernel calls by name, with their namespaces."""
+    """Return the `@triton.jit` functions that a kernel calls by name, with their namespaces."""
     helpers = {} if helpers is None else helpers
     space = getattr(function, "__globals__", {})
     for name in function.__code__.co_names:
@@ -250,9 +253,9 @@ def _helpers(function: Callable[..., Any], helpers: dict | None = None) -> dict[
 def _interpreted_language(helpers: dict[Any, tuple[dict, Any]]) -> Iterator[None]:
     """Make the language and a kernel's helpers interpreted while the context is open.
 
-    The language's own functions (`tl.max`, …) are `@triton.jit` functions, as helpers are: all are
+    The language's own functions (`tl.max`, …) are `@triton.jit` functions like helpers. All are
     replaced by their twins. The interpreter searches for the language's builtins at every launch
-    and call, which takes milliseconds; the result is the same each time, so it is computed once.
+    and call. This takes milliseconds and always has the same result, so the search is done once.
     """
     changes = _changes()
     before = [(place, name, vars(place).get(name, _MISSING)) for place, name, _ in changes]
@@ -280,14 +283,14 @@ _MISSING = object()
 
 @functools.cache
 def _changes() -> list[tuple[Any, str, Any]]:
-    """Place, name and value of everything that differs while a kernel is interpreted."""
+    """The namespace, name and value of each entry that differs while a kernel is interpreted."""
     before = [(place, dict(vars(place))) for place in _LIBRARIES + _LANGUAGE]
     try:
         for place, names in before:
             for name, value in names.items():
                 if isinstance(value, JITFunction):
                     setattr(place, name, _twin(value.fn))
-        # It looks for the language among the globals of a function.
+        # The interpreter looks for the language among the globals of a function.
         interpreter._patch_lang(types.SimpleNamespace(__globals__={"tl": tl, "core": tl.core}))
         changes = [
             (place, name, value)
@@ -302,8 +305,22 @@ def _changes() -> list[tuple[Any, str, Any]]:
             for name, value in names.items():
                 if vars(place).get(name) is not value:
                     setattr(place, name, value)
-    # Every sum and product of integers is computed again in 64 bits, to assert that it did not
-    # overflow. Without `debug` the assertion is dropped, and a quarter of a launch is for nothing.
+    # Every sum and product of integers is computed again in 64 bits, to assert that there was no
+    # overflow. Without `debug` the assertion is left out, but the computation would still take a
+    # quarter of a launch.
     builder = interpreter.interpreter_builder
     options = dataclasses.replace(builder.options, sanitize_overflow=builder.options.debug)
-    return [*changes, (builder, "options", options)]
+    return [*changes, (builder, "options", options), (builder, "create_dot", _dot)]
+
+
+def _dot(a: Any, b: Any, *rest: Any) -> Any:
+    """Multiply two blocks. The interpreter itself would multiply the bits of bfloat16 as integers.
+
+    A GPU's product of two bfloat16 numbers is exact in float32, like the product made here.
+    """
+    builder = interpreter.interpreter_builder
+    a, b = (
+        builder.cast_impl(one, tl.float32) if one.dtype.scalar == tl.bfloat16 else one
+        for one in (a, b)
+    )
+    return type(builder).create_dot(builder, a, b, *rest)

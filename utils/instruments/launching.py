@@ -1,7 +1,7 @@
-"""Launch a Triton kernel where its tensors are, and compile it for a GPU that is not there.
+"""Launch a Triton kernel on its tensors' device, and compile it for a GPU that this machine lacks.
 
-For tensors on the CPU, `launch` uses Triton's interpreter. Launches can be recorded, and compiled
-for a GPU without one, which finds code that only the interpreter accepts.
+For tensors on the CPU, `launch` uses Triton's interpreter. Recorded launches can be compiled for a
+GPU on a machine without a GPU. This finds code that only the interpreter accepts.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ class TritonMissing(RuntimeError):
 
 
 class CompileError(RuntimeError):
-    """The kernel did not compile; the message ends with Triton's."""
+    """The kernel did not compile; the message ends with Triton's message."""
 
 
 @dataclass(frozen=True, eq=False)
 class Launched:
-    """A recorded launch; all arguments of the kernel by name."""
+    """A recorded launch, with the kernel's arguments: name -> value."""
 
     kernel: Any
     grid: tuple[int, ...]
@@ -40,21 +40,21 @@ class Launched:
 def launch(
     kernel: Any, grid: tuple[int, ...], *args: Any, num_warps: int = 4, **kwargs: Any
 ) -> None:
-    """Run a kernel, which `@triton.jit` returned, for each place of a grid, where its tensors are.
+    """Run a `@triton.jit` kernel for each place of a grid, on the device of its tensors.
 
     A grid with a 0 runs nothing; ``num_warps`` has no effect in the interpreter::
 
         launch(add, (triton.cdiv(n, 256),), x, y, n, BLOCK=256)
 
-    Raises TypeError if `kernel` is no kernel, `grid` no grid, or tensors are on several devices;
-    TritonMissing if Triton is not installed.
+    Raises TypeError if `kernel` is not a kernel, if `grid` is not a grid, or if tensors are on
+    several devices; TritonMissing if Triton is not installed.
     """
     require_triton()
     if hasattr(getattr(kernel, "fn", None), "fn"):
         raise TypeError(
-            f"launch runs what @triton.jit returned, and got a {type(kernel).__name__} around it: "
-            "take that decorator off, and hand launch the constants that it would choose; without "
-            "a GPU there is nothing to time"
+            f"launch expects what @triton.jit returned, but got a {type(kernel).__name__} around "
+            "it. Remove that decorator, and pass the constants that it would choose to launch: "
+            "without a GPU there is nothing to time"
         )
     if not hasattr(kernel, "fn"):
         raise TypeError(
@@ -80,7 +80,7 @@ def launch(
 def launch_on(
     device: torch.device, kernel: Any, grid: tuple[int, ...], arguments: dict, warps: int
 ) -> None:
-    """Launch a kernel on a device; on one that nothing is compiled for, it is interpreted."""
+    """Launch a kernel on a device; it is interpreted if Triton does not compile for the device."""
     if accelerator := compiles_for(device):
         with accelerator.current(device):
             kernel[grid](**arguments, num_warps=warps)
@@ -98,16 +98,17 @@ def recorded_launches() -> Iterator[list[Launched]]:
     try:
         yield recording
     finally:
-        # not `remove`, which takes an equal list for this one
+        # don't use `remove`, which may remove another list that is equal
         _recordings[:] = [other for other in _recordings if other is not recording]
 
 
 def ptx_of(launched: Launched, target: str = "sm_90") -> str:
-    """Return the PTX that the compiler writes for a launch with these arguments; it needs no GPU.
+    """Return the PTX that the compiler writes for a launch with these arguments, without a GPU.
 
     The kernel is compiled as a launch on a GPU would compile it: a number that is 1 becomes a
-    constant, and the compiler knows of numbers and addresses whether 16 divides them. The assembler
-    behind PTX is not run. CompileError, with the compiler's message, if it does not compile.
+    constant, and the compiler knows whether 16 divides numbers and addresses. The assembler
+    behind PTX is not run. Raises CompileError, with the compiler's message, if the kernel does not
+    compile.
     """
     require_triton()
     import triton.language as tl
@@ -125,14 +126,17 @@ def ptx_of(launched: Launched, target: str = "sm_90") -> str:
     backend = make_backend(gpu)
     with compiling():
         try:
-            # as Triton's own launch takes them: types, constants and known divisors
+            # the same as in a launch by Triton: types, constants and known divisors
             bind = create_function_from_signature(kernel.signature, kernel.params, backend)
             bound, specialization, _ = bind(**launched.arguments)
             asked = {"num_warps": launched.num_warps}
             options, *described = kernel._pack_args(backend, asked, bound, specialization, None)
             return _lowered(ASTSource(kernel, *described), backend, gpu, options)
         except TypeError as error:
-            hint = "it is passed tensors and numbers, and what else it takes must be a tl.constexpr"
+            hint = (
+                "a kernel gets tensors and numbers, and every other parameter must be a "
+                "tl.constexpr"
+            )
             raise CompileError(f"{name} does not compile for {target}: {error}; {hint}") from error
         except Exception as error:
             # the compiler's message begins with the code and a caret
@@ -156,7 +160,7 @@ def _lowered(source: Any, backend: Any, gpu: Any, options: Any) -> str:
         module = lower(module, metadata)
         if stage == "ptx":
             return module
-    raise CompileError(f"expected a stage ptx of Triton, got {', '.join(stages)}")
+    raise CompileError(f"expected a stage named ptx in Triton, got {', '.join(stages)}")
 
 
 def require_triton() -> None:
@@ -165,11 +169,11 @@ def require_triton() -> None:
         import triton  # noqa: F401
     except ImportError as error:
         raise TritonMissing(
-            "Triton can't be imported here, and this runs Triton kernels. It is built for Linux: "
-            "`pip install triton==3.7.1` there, or use a Linux machine or container."
+            "This runs Triton kernels, but Triton can't be imported here. Triton is built for "
+            "Linux: run `pip install triton==3.7.1` on a Linux machine or in a Linux container."
         ) from error
 
 
-# What the interpreter itself does to the tensors of a launch: a rule that lists the operators which
-# an answer may use on its inputs has to let it.
+# The operators that the interpreter itself uses on the tensors of a launch. If a rule lists the
+# operators that an answer may use, it must allow these, too.
 INTERPRETER_OPS = frozenset({"aten.copy_", "aten.new_empty", "aten.set_"})

@@ -1,4 +1,4 @@
-"""Read what a cell runs on: the Python, the PyTorch, the Triton and the devices of this machine.
+"""Read the Python, the PyTorch, the Triton and the devices with which cells run on this machine.
 
 Nothing here names the machine, its user or a path, so a report can be published.
 """
@@ -18,7 +18,7 @@ import torch
 from utils.instruments.accelerator import Gpu, available, kernel_devices
 from utils.instruments.toolchain import Lack, cxx, inductor_lacks, triton_lacks
 
-SYSTEMS = {"Darwin": "macOS"}  # what platform.system() says, where people say something else
+SYSTEMS = {"Darwin": "macOS"}  # other names for results of platform.system()
 CGROUP = Path("/sys/fs/cgroup/memory.max")
 
 
@@ -30,22 +30,22 @@ class Machine:
     system: str  # "Linux", "macOS" or "Windows"
     architecture: str  # "x86_64", "arm64", …
     torch: str  # PyTorch's version
-    build: str  # what PyTorch was built for: "CPU", "CUDA 12.8", "ROCm 6.4"
+    build: str  # the platform of PyTorch's build: "CPU", "CUDA 12.8", "ROCm 6.4"
     triton: str | None  # Triton's version; None if it is not installed
     cores: int  # processor cores that this process may use
     threads: int  # threads that one PyTorch op may use
     instructions: str  # the widest instruction set that PyTorch uses, such as "AVX512"
     memory: int | None  # bytes that this process may use at most; None if unknown
-    gpus: tuple[Gpu, ...] = ()  # those that PyTorch can use, all of one kind
-    gpu_device: str = ""  # their device type in PyTorch; "" without any
+    gpus: tuple[Gpu, ...] = ()  # GPUs that PyTorch can use, all of one kind
+    gpu_device: str = ""  # their device type in PyTorch; "" without a GPU
     compiler: str = "g++"  # name of the C++ compiler that `torch.compile` calls, such as "g++"
-    inductor_lacks: Lack | None = None  # what is missing for `torch.compile`; None if nothing is
-    # what is missing for a launch of a Triton kernel on a GPU; None if nothing is
+    inductor_lacks: Lack | None = None  # what is missing for `torch.compile`, or None
+    # what is missing for a launch of a Triton kernel on a GPU, or None
     triton_lacks: Lack | None = None
 
     @property
     def triton_runs(self) -> str:
-        """Where a Triton kernel runs: "gpu", "interpreter", or "" where it does not run."""
+        """Where a Triton kernel runs: "gpu", "interpreter", or "" if it does not run."""
         if self.triton is None:
             return ""
         if self.gpu_device not in kernel_devices():
@@ -83,7 +83,7 @@ def _build() -> str:
 
 def _triton() -> str | None:
     # Looked up, not imported: the first import of Triton decides for the whole process whether
-    # kernels are interpreted, and a report should decide nothing.
+    # kernels are interpreted, and a report must not decide this.
     if importlib.util.find_spec("triton") is None:
         return None
     try:
@@ -99,7 +99,7 @@ def _cores() -> int:
 
 
 def _memory() -> int | None:
-    """Bytes of main memory, or of this container's share of it."""
+    """Return the bytes of main memory, or of the memory that this container may use."""
     try:
         found = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):  # Windows has no sysconf

@@ -1,4 +1,4 @@
-"""MiniGPT's logits on a GPU, for comparison: computed live if there is one, else as recorded."""
+"""MiniGPT's logits on a GPU, for comparison: computed if there is a GPU, otherwise recorded."""
 
 from __future__ import annotations
 
@@ -14,10 +14,12 @@ from utils.instruments.records import NoRecord
 from utils.instruments.toolchain import triton_lacks
 from utils.minigpt import load_minigpt
 
-# The largest difference that is allowed, as a part of the largest logit.
+# The largest allowed difference, relative to the largest logit.
 TOLERANCES = {
-    torch.float32: 1e-5,  # 24 bits; sums in another order leave some 3e-7, a wrong GELU 2e-4
-    torch.float16: 1e-2,  # 11 bits, some twenty roundings in a row: up to 2e-3 was seen
+    # 24 bits; sums in another order differ by about 3e-7, a wrong GELU by 2e-4
+    torch.float32: 1e-5,
+    # 11 bits, about twenty roundings in a row: differences up to 2e-3 were seen
+    torch.float16: 1e-2,
 }
 BATCH = (2, 32)  # sequences, positions: the batch of the records
 
@@ -26,29 +28,31 @@ BATCH = (2, 32)  # sequences, positions: the batch of the records
 class GpuRun:
     """MiniGPT's logits with the trained weights on a GPU."""
 
-    device: str  # device type on which the model under test must run: ``cpu`` beside a record
-    words: str  # what it is compared with, such as ``the run recorded on an NVIDIA H200``
+    device: str  # device type on which the tested model must run: ``cpu`` for a record
+    words: str  # the compared run, such as ``the run recorded on an NVIDIA H200``
     tokens: np.ndarray  # int64 (B, T)
     # maps the dtype of the GPU's computation to float32 (B, T, V)
     logits: Mapping[torch.dtype, np.ndarray]
 
     def agrees(self, logits: torch.Tensor, dtype: torch.dtype) -> bool:
-        """Return whether logits (B, T, V) in `dtype` are the GPU's within the tolerance."""
+        """Return whether logits (B, T, V) in `dtype` equal the GPU's logits within the
+        tolerance."""
         return agree(logits, torch.from_numpy(self.logits[dtype]), dtype)
 
 
 def agree(got: torch.Tensor, want: torch.Tensor, dtype: torch.dtype) -> bool:
-    """Return whether logits computed in `dtype` are those wanted, relative to the largest."""
+    """Return whether logits computed in `dtype` are close enough, relative to the largest logit."""
     if got.shape != want.shape:
         return False
     allowed = TOLERANCES[dtype] * want.double().abs().max()
-    return bool((got.double() - want.double()).abs().max() <= allowed)  # NaN is not
+    return bool((got.double() - want.double()).abs().max() <= allowed)  # NaN is not close
 
 
 def gpu_run() -> GpuRun:
-    """Return a run on this machine's GPU, or the newest recorded; NoRecord if there is neither."""
+    """Return a run on this machine's GPU, or the newest record; NoRecord if there is neither."""
     gpu = available()
-    # The tolerances were measured on such GPUs, not on Apple's; a model's kernels must run there.
+    # The tolerances were measured on these GPUs, and not on Apple's. A model's kernels must run
+    # there.
     if gpu is not None and gpu.triton and not triton_lacks():
         return _live(gpu)
     record = records.load(root=records.RECORDS)

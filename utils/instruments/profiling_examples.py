@@ -1,4 +1,4 @@
-"""What lesson 09 works with and does not teach: batches, a table, a queue, lists of messages."""
+"""Helpers that lesson 09 does not teach: batches, a table, a queue, lists of messages."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ MESSAGE = 200  # characters of a message that are shown
 def batches_by_length(
     inputs: Tensor, targets: Tensor, size: int, seed: int
 ) -> list[tuple[Tensor, Tensor]]:
-    """Pairs (size, W) of lines that are about equally long, cut at the longest line of each batch.
+    """Return pairs (size, W) of lines of similar length; a batch is as wide as its longest line.
 
-    Lines (N, T) are padded on the right. ``seed`` draws the batches' order; a rest is left out.
+    Lines (N, T) are padded on the right. ``seed`` decides the batches' order; an incomplete batch
+    is left out.
     """
     lengths = (inputs != PAD).sum(1)
     buckets = [rows for rows in lengths.argsort(stable=True).split(size) if len(rows) == size]
@@ -33,7 +34,7 @@ def batches_by_length(
 
 
 class Row(NamedTuple):
-    """A name in a profile's table; both shares are of all self time: its own, and its total."""
+    """A row of a profile's table. Both shares are relative to the sum of all self times."""
 
     name: str
     calls: int
@@ -43,7 +44,7 @@ class Row(NamedTuple):
 
 
 def by_self(profiled: torch.profiler.profile) -> list[Row]:
-    """The table of a profile on a CPU, the largest self time first."""
+    """Return the table of a profile on a CPU, the largest self time first."""
     rows = sorted(profiled.key_averages(), key=lambda row: -row.self_cpu_time_total)
     whole = sum(row.self_cpu_time_total for row in rows)
     return [
@@ -59,7 +60,7 @@ def by_self(profiled: torch.profiler.profile) -> list[Row]:
 
 
 class Neighbour:
-    """Another thread of this process, for a ``with`` block; it computes while it is `busy`."""
+    """A second thread of this process, for a ``with`` block; it computes while it is `busy`."""
 
     def __init__(self) -> None:
         self.busy = False
@@ -82,24 +83,24 @@ class Neighbour:
 
 
 class Device:
-    """Stands in for a GPU: a thread that works off a queue of orders, one after the other."""
+    """A replacement for a GPU: a thread that executes a queue of orders, one after the other."""
 
     def __init__(self) -> None:
         self._queue = ThreadPoolExecutor(max_workers=1)
         self._last: Future[Tensor] = self._queue.submit(torch.ones, 1)
-        self._last.result()  # the thread is there
+        self._last.result()  # the thread has started
 
     def launch(self, function: Callable[..., Tensor], *args: Any) -> None:
         """Put an order into the queue, and return at once."""
         self._last = self._queue.submit(function, *args)
 
     def item(self) -> float:
-        """The sum of the last result. It waits for everything that was ordered."""
+        """Return the sum of the last result, after all orders are done."""
         return self._last.result().sum().item()
 
 
 def anomaly(function: Callable[[], Tensor]) -> str:
-    """What `detect_anomaly` says of ``function().backward()``: its words, and whom it blames."""
+    """Return `detect_anomaly`'s message for ``function().backward()``, and its line of code."""
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         try:
@@ -118,7 +119,7 @@ def anomaly(function: Callable[[], Tensor]) -> str:
 
 
 def tried(function: Callable, *inputs: Tensor, **how: Any) -> bool | str:
-    """``gradcheck(function, inputs, **how)``, or what it complains of."""
+    """Return the result of ``gradcheck(function, inputs, **how)``, or its error."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -128,7 +129,7 @@ def tried(function: Callable, *inputs: Tensor, **how: Any) -> bool | str:
 
 
 class Messages:
-    """Errors that pieces of code raise, numbered through; ``names`` is what the code may use."""
+    """The errors of pieces of code, each with a number; the code may use ``names``."""
 
     def __init__(self, names: Mapping[str, Any]) -> None:
         self.names = names
@@ -136,7 +137,7 @@ class Messages:
         self._told = 0
 
     def of(self, causes: Sequence[str]) -> None:
-        """Run each piece, and print the number and the message of what it raises."""
+        """Run each piece, and print the number and the message of its error."""
         for code in causes:
             try:
                 eval(code, {}, self.names)

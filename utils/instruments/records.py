@@ -13,35 +13,35 @@ RECORDS = Path(__file__).resolve().parents[2] / "benchmarks" / "records"
 
 
 def how_to_make(benchmarks: Path) -> str:
-    """Return how to make a record; a learner's archive has no `benchmarks` to name."""
+    """Return a sentence on how to make a record. A learner's archive has no `benchmarks`."""
     if (benchmarks / "gpu.py").is_file():
         return "run `python -m benchmarks.gpu` on a machine with a GPU"
-    return "recorded GPU runs come with the repository, and none is here"
+    return "recorded GPU runs are in the repository, but not in this copy"
 
 
 HOW = how_to_make(RECORDS.parent)
 
 
 class NoRecord(LookupError):
-    """There is no such record; the message says how to make one."""
+    """There is no such record; the message says how to make it."""
 
 
 @dataclass(frozen=True)
 class Record:
-    """The record of one GPU: the folder of its files, and by name what each section measured."""
+    """The record of one GPU: the folder of its files, and each section's measurements by name."""
 
     folder: Path
     sections: dict[str, dict[str, Any]]
 
     @property
     def provenance(self) -> dict[str, Any]:
-        """The origin of the section measured last: GPU, driver, versions, date, command, commit."""
+        """The origin of the last measured section: GPU, driver, versions, date, command, commit."""
         newest = max(self.sections.values(), key=lambda section: section["provenance"]["date"])
         return newest["provenance"]
 
     @property
     def dry_run(self) -> bool:
-        """Whether this is a rehearsal on a CPU, whose timings mean nothing."""
+        """Whether this is the record of a dry run on a CPU, whose timings mean nothing."""
         return self.provenance["dry_run"]
 
     @property
@@ -49,7 +49,7 @@ class Record:
         return "dry run on a CPU" if self.dry_run else self.provenance["gpu"]["name"]
 
     def result(self, section: str) -> dict[str, Any]:
-        """Return what was measured in a section; NoRecord if it was not, or not to its end."""
+        """Return the measurements of a section; NoRecord if it was not measured to its end."""
         document = self.sections.get(section, {})
         if not document.get("complete"):
             reason = document.get("not_run") or "; ".join(document.get("failures", ()))
@@ -68,8 +68,8 @@ class Record:
     def logits(self) -> dict[str, np.ndarray]:
         """Return MiniGPT's logits.
 
-        ``tokens`` (2, 32), and (2, 32, 600) ``cpu_float32``, ``float32``, ``float16`` and
-        ``bfloat16`` (as float32).
+        ``tokens`` are (2, 32). ``cpu_float32``, ``float32``, ``float16`` and ``bfloat16`` (as
+        float32) are (2, 32, 600).
         """
         with np.load(self.folder / self.result("minigpt")["file"]) as arrays:
             return dict(arrays)

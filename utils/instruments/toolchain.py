@@ -1,10 +1,10 @@
-"""Find what compiles here: the C++ compiler and the headers of Python that `torch.compile` needs.
+"""Find the C++ compiler and the headers of Python that `torch.compile` needs.
 
 Triton builds a small C module, with the same header, before it launches a first kernel on a GPU.
-This module looks where Inductor and Triton look, imports neither, compiles nothing, and remembers
-nothing. Grading gives its kernels the compiler that it found (`CXX`), so both sides of a sandbox
-get the same answer. ``python -m utils.instruments.toolchain`` says it, and ends with 1 where
-something is missing.
+This module looks where Inductor and Triton look. The module does not import Inductor or Triton,
+compiles nothing, and keeps no result. Grading passes the found compiler to its kernels (`CXX`), so
+the code inside and outside a sandbox finds the same compiler. ``python -m
+utils.instruments.toolchain`` prints the result; its exit status is 1 if something is missing.
 """
 
 from __future__ import annotations
@@ -21,36 +21,36 @@ HEADER = "Python.h"
 
 @dataclass(frozen=True)
 class Lack:
-    """What a compilation needs and this machine does not have."""
+    """The tools for a compilation that this machine does not have."""
 
-    tools: tuple[str, ...]  # what is missing: a compiler's name, "Python.h", or both
-    # Debian's and Ubuntu's packages that bring it; empty where apt-get brings none
+    tools: tuple[str, ...]  # the missing tools: a compiler's name, "Python.h", or both
+    # Debian's and Ubuntu's packages with these tools; empty if there are none
     packages: tuple[str, ...]
-    how: str  # what to do: a command, or words where there is none
+    how: str  # what to do: a command, or a sentence
 
     def __str__(self) -> str:
         return f"there is {' and '.join(f'no {tool}' for tool in self.tools)} here: {self.how}"
 
 
 class NoCompiler(RuntimeError):
-    """Raised in place of a compilation for which something is missing; the message says what."""
+    """Raised in place of a compilation if a tool is missing; the message names it."""
 
 
 def cxx() -> str:
     """Return the path of the C++ compiler that Inductor calls, or its bare name if it is missing.
 
-    It is the value of `CXX`, if that is set, else clang++ on macOS and g++ elsewhere.
+    The compiler is the value of `CXX`, if it is set, else clang++ on macOS and g++ elsewhere.
     """
     return _program("CXX", "clang++" if sys.platform == "darwin" else "g++")
 
 
 def inductor_lacks() -> Lack | None:
-    """Return what Inductor needs to build C++ and does not find; None if nothing is missing."""
+    """Return the tools that Inductor needs to build C++ and that are missing, or None."""
     return _lack(cxx(), "CXX")
 
 
 def triton_lacks() -> Lack | None:
-    """Return what Triton needs to launch kernels on a GPU and does not find; None for nothing."""
+    """Return the tools that Triton needs for launches on a GPU and that are missing, or None."""
     return _lack(_program("CC", "gcc", "clang"), "CC")
 
 
@@ -61,12 +61,12 @@ def require_compiler() -> None:
 
 
 def not_compiled(lack: Lack) -> str:
-    """Return the sentence that takes the place of what would have been compiled."""
+    """Return the sentence that replaces compiled output."""
     return f"not run, because torch.compile writes C++ and {lack}"
 
 
 def _program(variable: str, *names: str) -> str:
-    """The path of the program that a variable or else a name says; bare if it is missing."""
+    """Return the path of a variable's program, or of a named program. If missing: only the name."""
     wanted = [os.environ[variable]] if os.environ.get(variable) else list(names)
     return next(filter(None, map(shutil.which, wanted)), wanted[0])
 
@@ -79,13 +79,14 @@ def _lack(compiler: str, variable: str) -> Lack | None:
         return None
     python = f"python{sys.version_info[0]}.{sys.version_info[1]}"
     tools = [Path(compiler).name] * no_compiler + [HEADER] * no_header
-    # Another Python than the system's has its header from elsewhere; apt-get can't bring it.
+    # apt-get can install the header of the system's Python only.
     has_package = sys.base_prefix == "/usr" or not no_header
     packages = ["g++"] * no_compiler + [f"{python}-dev"] * no_header
     if no_compiler and os.environ.get(variable):
         packages, how = [], f"{variable} names it; unset {variable}, or let it name a program"
     elif (Path(sys.base_prefix) / "conda-meta").is_dir():
-        packages, how = [], "conda install -c conda-forge cxx-compiler, and activate anew"
+        packages = []
+        how = "conda install -c conda-forge cxx-compiler, and activate the environment again"
     elif sys.platform == "darwin":
         packages, how = [], "xcode-select --install"
     elif shutil.which("apt-get") and has_package:

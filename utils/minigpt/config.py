@@ -46,7 +46,7 @@ def parameter_shapes(config: MiniGPTConfig) -> dict[str, tuple[int, ...]]:
 
 
 def parameter_count(config: MiniGPTConfig) -> int:
-    """Return how many numbers training changes, in closed form; 179,544 for the defaults.
+    """Return the number of parameters, in closed form; 179,544 for the defaults.
 
     With V = vocab_size, D = d_model, L = n_layers, F = d_ff, T = context:
 

@@ -1,24 +1,24 @@
-"""The grammar corpus: what MiniGPT learns from, and what is kept from it.
+"""The grammar corpus: the training data of MiniGPT, and the held-out combinations.
 
 A line is a row of words: cues in angle brackets, then a sentence or a list.
 
     named    <bos> <es> hablar <past> yo hablé con mi madre ayer . <eos>
     unnamed  <bos> <es> <past> yo hablé con mi madre ayer . <eos>       the verb is not named
-    free     <bos> <es> yo hablé con mi madre ayer . <eos>              nor is the tense
-    forms    <bos> <es> hablar <forms> hablas hablé hablado … <eos>     in no order, unexplained
+    free     <bos> <es> yo hablé con mi madre ayer . <eos>              verb and tense are not named
+    forms    <bos> <es> hablar <forms> hablas hablé hablado … <eos>     random forms of the verb
 
 `<not>` after the tense asks for a negative sentence. The *cues* are the words before the sentence.
 
 **What is held out.** A combination is a verb, a tense and a person: one cell of a conjugation
-table, whatever the pronoun. About one in ten never stands in a named line of the training
-split, so no line there shows verb, tense and person together. What training does show of it
-depends on whether words can do without it:
+table, with any of its pronouns. About one combination in ten is never in a named line of the
+training split, so no line there shows the combination's verb, tense and person together. Whether
+training shows the words of such a combination depends on its kind:
 
-- *composed*: the cell's words all serve other cells of its verb (he hablado, from has hablado and
+- *composed*: each of the cell's words also occurs in other cells (he hablado, from has hablado and
   he comido; I spoke, from she spoke). No sentence of such a combination is in training at all.
 - *own form*: one word belongs to this cell alone (tuve). A model of whole words can't spell a word
-  it never saw, so training has it in two places: in the verb's list of forms, and in unnamed and
-  free sentences. That tuve is what tener, past and yo give *together* is for the model to find.
+  that it never saw, so training has this word in two places: in the verb's list of forms, and in
+  unnamed and free sentences. The model must find out that tener, past and yo *together* give tuve.
 """
 
 from __future__ import annotations
@@ -38,12 +38,13 @@ from utils.minigpt.tokenizer import SPECIAL
 LANGUAGES = {"en": ENGLISH, "es": SPANISH}
 CUES = ("<en>", "<es>", "<not>", "<forms>", *(f"<{tense}>" for tense in TENSES))
 
-HELD_OUT_SHARE = 0.1  # of the combinations, in each tense of each language
+# the share of the combinations that is held out, in each tense of each language
+HELD_OUT_SHARE = 0.1
 NEGATIVE_SHARE = 0.25
 TRAIN_LINES = {"named": 20_000, "unnamed": 15_000, "free": 5_000}
 LISTS_PER_VERB = 150
 FORMS_PER_LIST = 27  # 32 tokens with cues and <eos>, so that every position is trained
-TEST_LINES = 1_000  # named sentences in each split but train
+TEST_LINES = 1_000  # named sentences in each split except train
 
 
 @dataclass(frozen=True)
@@ -51,8 +52,8 @@ class Line:
     """One line of the corpus."""
 
     words: Words  # all of its tokens, from `<bos>` to `<eos>`
-    cues: int  # how many of them come before the sentence; training does not predict those
-    cell: Combination | None  # the combination that its sentence shows; None for a list of forms
+    cues: int  # the number of tokens before the sentence; training does not predict these tokens
+    cell: Combination | None  # the combination in its sentence; None for a list of forms
 
 
 @dataclass(frozen=True)
@@ -60,14 +61,16 @@ class Corpus:
     """The splits."""
 
     train: tuple[Line, ...]  # all four kinds of line
-    # named lines, each new, of training's combinations and of those held out
+    # named lines that are not in training: of combinations in training, and of held-out
+    # combinations
     test_seen: tuple[Line, ...]
     test_held_out: tuple[Line, ...]
-    # more lines like those, to tune a baseline on
+    # more lines of these two kinds, to tune a baseline
     tune_seen: tuple[Line, ...]
     tune_held_out: tuple[Line, ...]
-    composed: frozenset[Combination]  # the combinations held out whose words all serve other cells
-    own_form: frozenset[Combination]  # the combinations held out that have a word of their own
+    # held-out combinations whose words all occur in other cells, too
+    composed: frozenset[Combination]
+    own_form: frozenset[Combination]  # held-out combinations with a word that no other cell has
 
     @property
     def held_out(self) -> frozenset[Combination]:
@@ -86,7 +89,7 @@ class Corpus:
 
 
 def without(data: Corpus, tense: str) -> Corpus:
-    """Return the corpus without the training sentences of a tense; a verb's list of forms stays."""
+    """Return the corpus without the training sentences of a tense. Verbs' lists of forms stay."""
     train = tuple(line for line in data.train if not (line.cell and line.cell.tense == tense))
     return replace(data, train=train)
 
@@ -152,7 +155,7 @@ def build(seed: int = 0) -> Corpus:
     )
 
 
-Pools = dict[str, list[Combination]]  # language code -> combinations to draw from
+Pools = dict[str, list[Combination]]  # language code -> combinations to choose from
 
 
 def _by_language(cells: Iterable[Combination]) -> Pools:
@@ -163,7 +166,7 @@ def _by_language(cells: Iterable[Combination]) -> Pools:
 
 
 def _hold_out(rng: random.Random) -> tuple[frozenset[Combination], frozenset[Combination]]:
-    """Return the composed combinations to hold out, and those with a form of their own."""
+    """Return the combinations to hold out: the composed ones, and those with their own form."""
     held_out: list[Combination] = []
     known: dict[str, set[str]] = {}
     for language in LANGUAGES.values():
@@ -199,7 +202,7 @@ def _sentence(rng: random.Random, pools: Pools, kind: str) -> Line:
 
 
 def _list_of_forms(rng: random.Random, language: Language, verb: str) -> Line:
-    """Draw a verb's forms one by one, in no order, as one line."""
+    """Return a line with FORMS_PER_LIST random forms of a verb; a form may occur several times."""
     start = ("<bos>", f"<{language.code}>", verb, "<forms>")
     forms = rng.choices(language.forms(verb), k=FORMS_PER_LIST)
     return Line((*start, *forms, "<eos>"), len(start), None)
@@ -215,4 +218,4 @@ def _new_lines(rng: random.Random, pools: Pools, used: set[Words]) -> tuple[Line
             lines.append(line)
         if len(lines) == TEST_LINES:
             return tuple(lines)
-    raise RuntimeError(f"expected {TEST_LINES} new sentences, found {len(lines)}: ask for fewer")
+    raise RuntimeError(f"expected {TEST_LINES} new sentences, found {len(lines)}: lower TEST_LINES")

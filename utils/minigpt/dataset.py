@@ -10,7 +10,7 @@ from torch import Tensor
 from utils.minigpt.corpus import Line
 from utils.minigpt.tokenizer import PAD, Tokenizer
 
-IGNORED = -100  # a target that counts for nothing, as in torch.nn.functional.cross_entropy
+IGNORED = -100  # a target that the loss ignores, as in torch.nn.functional.cross_entropy
 CHUNK = 50  # batches that are sorted by length together
 
 
@@ -20,7 +20,7 @@ def encode_lines(
     """Return inputs and targets (N, context), int64: the target of each token is the next one.
 
     Inputs end in `<pad>`. A target is IGNORED if the next token is a cue or padding: the model must
-    not learn which verb a line asks for, or that nothing follows the end.
+    not learn to predict the cues, or the padding after the end.
     """
     inputs = torch.full((len(lines), context), PAD)
     targets = torch.full((len(lines), context), IGNORED)
@@ -36,10 +36,10 @@ def encode_lines(
 def batches(
     inputs: Tensor, targets: Tensor, batch_size: int, generator: torch.Generator
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield shuffled batches without end: (batch_size, T) each, T as long as its longest line.
+    """Yield shuffled batches without end: (batch_size, T) each, T is the longest line's length.
 
-    Lines of similar length share a batch, so that short ones are not padded to the longest. The
-    remainder of each round is dropped.
+    Lines of similar length share a batch, so that short lines get little padding. The
+    remainder of each round is not used.
     """
     if not 0 < batch_size <= len(inputs):
         raise ValueError(f"expected a batch size from 1 to {len(inputs)} lines, got {batch_size}")

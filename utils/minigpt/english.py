@@ -1,8 +1,8 @@
-"""English conjugation: the regular rules as code, what is irregular as data.
+"""English conjugation: the regular rules as code, the irregular forms as data.
 
 Five tenses, by the names that both languages share: present (I speak), past (I spoke),
-future (I will speak), progressive (I am speaking), perfect (I have spoken). English has no
-imperfect of its own. Five persons; *you* is the same in the singular and the plural.
+future (I will speak), progressive (I am speaking), perfect (I have spoken). English has no separate
+imperfect. There are five persons; *you* is the same in the singular and the plural.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from utils.minigpt.language import PERSONS, Combination, Language, Words
 
 # verb: past, participle
 IRREGULAR = {
-    "be": ("was", "been"),  # its present and past change with the person: BE
+    "be": ("was", "been"),  # its present and past depend on the person, see BE
     "have": ("had", "had"),
     "go": ("went", "gone"),
     "do": ("did", "done"),
@@ -32,7 +32,8 @@ IRREGULAR = {
     "buy": ("bought", "bought"),
 }
 BE = {"present": "am are is are are", "past": "was were was were were"}
-DOUBLED = {"begin", "run", "stop"}  # stressed on a last syllable of consonant, vowel, consonant
+# verbs with a stressed last syllable of consonant, vowel, consonant
+DOUBLED = {"begin", "run", "stop"}
 
 COMPLEMENTS = {
     "be": ("happy", "at home", "here"),

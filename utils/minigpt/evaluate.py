@@ -1,7 +1,8 @@
 """Measure how good MiniGPT is: `python -m utils.minigpt.evaluate`.
 
-Perplexity stands beside that of an n-gram baseline on the same sentences. Conjugation is counted on
-the combinations of verb, tense and person that were kept out of training (`utils.minigpt.corpus`).
+This module compares the perplexity with that of an n-gram baseline on the same sentences. It also
+tests conjugation on the combinations of verb, tense and person that were kept out of training
+(`utils.minigpt.corpus`).
 """
 
 from __future__ import annotations
@@ -32,19 +33,20 @@ ELSEWHERE = Tolerance(1e-3, 0, "another machine adds numbers in another order")
 ORDERS = (3, 5)  # a 5-gram sees every cue when the subject is one word
 
 
-Figures = dict[str, Any]  # as a manifest states them
+Figures = dict[str, Any]  # rounded as in a manifest
 
 
 def evaluate(model: MiniGPT, tokenizer: Tokenizer, data: Corpus) -> Figures:
     """Return all figures of a model on the corpus that it was trained on.
 
-    ``perplexity``, rows of the perplexities per word of a split, over the words after the cues.
-    That of the `grammar` is the lower bound: it only cannot know which subject, complement and time
-    words come. ``conjugation``, rows of how many prompts of the combinations held out are continued
-    rightly, word by word: those whose verb group is right, and those of them whose words up to
-    `<eos>` are right, too. ``accuracy``, the share of right verb groups in each language.
+    ``perplexity``: rows with the perplexities per word of a split, over the words after the cues.
+    The perplexity of the `grammar` is the lower bound: the grammar knows everything except the
+    choice of subject, complement and time words. ``conjugation``: rows with the number of prompts
+    with held-out combinations, with the number of right verb groups, and with the number of right
+    sentences up to `<eos>`. ``accuracy``: the share of right verb groups in each language.
     """
-    sentences = [line for line in data.train if line.cell]  # lists would only blur the counts
+    # lists of forms are left out, because they would make the counts less clear
+    sentences = [line for line in data.train if line.cell]
     three, five = (NGram(order, len(tokenizer)).fit(sentences) for order in ORDERS)
     perplexity = []
     for split, lines, like_them in (
@@ -94,11 +96,11 @@ def grammar_perplexity(lines: Sequence[Line]) -> float:
     return math.exp(nats / words)
 
 
-Asked = tuple[Combination, str, bool]  # with a subject; whether the negative sentence is asked for
+Asked = tuple[Combination, str, bool]  # with a subject; whether the sentence is negative
 
 
 def _answers(model: MiniGPT, tokenizer: Tokenizer, asked: Sequence[Asked]) -> list[Words]:
-    """Return how the model goes on after each subject, greedily."""
+    """Return the model's greedy continuation after each subject."""
     prompts = []
     for cell, subject, negative in asked:
         language = LANGUAGES[cell.language]
@@ -143,7 +145,8 @@ def conjugate(
 def right_by_tense(model: MiniGPT, tokenizer: Tokenizer) -> dict[str, dict[str, float]]:
     """Return language -> tense -> the share of right verb groups, four decimals.
 
-    Asked for each verb and person once, with the person's first subject, affirmative.
+    Each verb and person is tested once, with the person's first subject and an affirmative
+    sentence.
     """
     found: dict[str, dict[str, float]] = {}
     for code, language in LANGUAGES.items():
@@ -158,14 +161,15 @@ def right_by_tense(model: MiniGPT, tokenizer: Tokenizer) -> dict[str, dict[str, 
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Print the figures of a weights file, and what its manifest states when that differs.
+    """Print the figures of a weights file, and the figures of its manifest if those differ.
 
-    Of a model that was trained without a tense, they are the shares of right verb groups.
+    For a model that was trained without a tense, the figures are the shares of right verb groups.
     """
     parser = argparse.ArgumentParser(prog="python -m utils.minigpt.evaluate", description=__doc__)
     parser.add_argument("--weights", type=Path, default=WEIGHTS, help="a safetensors file")
     path = parser.parse_args(arguments).weights
-    torch.set_num_threads(1)  # more gain nothing here, and lose much on a busy machine
+    # more threads are no faster here, and are much slower on a busy machine
+    torch.set_num_threads(1)
     manifest = json.loads(path.with_name(MANIFEST).read_text(encoding="utf-8"))
     model, data, without = load_minigpt(path), corpus.build(manifest["seed"]), manifest["without"]
     print(f"MiniGPT, {parameter_count(model.config):,} parameters, {path}\n")

@@ -24,13 +24,14 @@ class Attention:
     """Where MiniGPT looked while it wrote a sentence."""
 
     words: Words  # T tokens, cues included
-    # (n_layers, H, T, T) float32; row i says how much position i looks at each position
+    # (n_layers, H, T, T) float32; row i has the attention of position i to each position
     maps: Tensor
 
 
 def load_minigpt(path: Path | str = WEIGHTS) -> MiniGPT:
-    """Return a new model in eval mode, on the CPU, with a file's weights, as `load_weights`."""
-    with torch.random.fork_rng(devices=[]):  # its first weights are replaced: no seed is spent
+    """Return a new model in eval mode, on the CPU, with the weights that `load_weights` reads."""
+    # the model's first weights are replaced, so creating them must not change torch's random state
+    with torch.random.fork_rng(devices=[]):
         model = MiniGPT(load_config(path))
     model.load_state_dict({name: torch.from_numpy(a) for name, a in load_weights(path).items()})
     return model.eval()
@@ -49,12 +50,11 @@ def generate(
 
     ``generate("yo", verb="hablar", tense="past")`` is ``"yo hablé … anoche."``
 
-    A subject is one as in "yo", "ustedes", "Ana y yo", "she", "Ana and I". The verb is an
+    A subject is for example "yo", "ustedes", "Ana y yo", "she" or "Ana and I". The verb is an
     infinitive, which decides the language. The tense is present, past (the pretérito in Spanish),
     imperfect (Spanish only), future, progressive or perfect. The model, by default the trained one,
-    takes the likeliest word each time. With `return_attention` (text, Attention) comes instead of
-    the text. Raises ValueError for a verb, tense or subject that MiniGPT does not know, with those
-    it knows.
+    takes the likeliest word each time. With `return_attention` the result is (text, Attention).
+    Raises ValueError for an unknown verb, tense or subject; the message lists the known ones.
     """
     model, tokenizer = model or _trained(), _tokenizer()
     start = (*_cues(subject, verb, tense, negative), *subject.split())
@@ -85,11 +85,12 @@ def complete(prompts: Sequence[Sequence[int]], model: MiniGPT | None = None) -> 
     tokens = torch.full((len(prompts), model.config.context), PAD, device=device)
     for row, prompt in enumerate(prompts):
         tokens[row, : len(prompt)] = torch.tensor(prompt)
-    ends = torch.tensor([len(prompt) for prompt in prompts], device=device)  # where the next goes
+    # the index of each row's next token
+    ends = torch.tensor([len(prompt) for prompt in prompts], device=device)
     open_rows = torch.arange(len(prompts), device=device)
     while len(open_rows):
         last = ends[open_rows] - 1
-        # Causal: what follows a row's last word, here padding, can't change that word's logits.
+        # The model is causal: padding after a row's last word can't change that word's logits.
         hidden = model.hidden(tokens[open_rows, : int(last.max()) + 1])
         logits = model.lm_head(hidden[torch.arange(len(last), device=device), last])
         words = model.softmax(logits).argmax(-1)
@@ -139,7 +140,7 @@ def _known(kind: str, value: str, known: Iterable[str]) -> str:
 
 @cache
 def _trained() -> MiniGPT:
-    """It is never handed out."""
+    """The trained model, only for this module: callers never get it."""
     return load_minigpt()
 
 

@@ -1,9 +1,9 @@
 """MiniGPT as a Hugging Face model in a local folder: `save_folder("minigpt")` writes it.
 
-MiniGPT is a GPT-2 in all but one thing, the bias of its LM head. So the folder's model type is
-"minigpt", and this module registers the class that has the bias; GPT-2's own class leaves it out.
-It switches the hub off, whether `transformers` is imported before it or after: whatever is not in a
-local folder is an error at once.
+MiniGPT is a GPT-2 with one difference: its LM head has a bias. So the folder's model type is
+"minigpt", and this module registers a class with the bias, which GPT-2's class does not have. This
+module also switches the hub off, even if `transformers` was imported before. So a model that is not
+in a local folder is an error at once.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from utils.minigpt.generation import load_minigpt
 from utils.minigpt.model import MiniGPT
 from utils.minigpt.tokenizer import BOS, DATA, EOS, PAD, SPECIAL
 
-# Hugging Face's name of each part of a block, and MiniGPT's; those with a `.c_` are transposed.
+# Hugging Face's and MiniGPT's name of each part of a block; parts with a `.c_` are transposed.
 BLOCK = {
     "ln_1": "norm_1",
     "attn.c_proj": "attention.output",
@@ -39,11 +39,11 @@ BLOCK = {
     "mlp.c_fc": "mlp.up",
     "mlp.c_proj": "mlp.down",
 }
-JOINED = ("query", "key", "value")  # side by side in `attn.c_attn`
+JOINED = ("query", "key", "value")  # these are side by side in `attn.c_attn`
 
 
 class MiniGPTHFConfig(GPT2Config):
-    """GPT-2's settings under a model type of their own, which the Auto classes look up."""
+    """GPT-2's settings under a separate model type, which the Auto classes look up."""
 
     model_type = "minigpt"
 
@@ -59,8 +59,9 @@ class MiniGPTForCausalLM(GPT2LMHeadModel):
         self.post_init()
 
 
-huggingface_hub.constants.HF_HUB_OFFLINE = True  # where it had been imported before
-disable_progress_bar()  # the files are small
+# needed if huggingface_hub was imported before this module
+huggingface_hub.constants.HF_HUB_OFFLINE = True
+disable_progress_bar()  # no progress bars, because the files are small
 AutoConfig.register("minigpt", MiniGPTHFConfig)
 AutoModelForCausalLM.register(MiniGPTHFConfig, MiniGPTForCausalLM)
 
@@ -114,11 +115,12 @@ def _turned(tensor: Tensor) -> Tensor:
 def hf_model(model: MiniGPT | None = None, **settings: Any) -> MiniGPTForCausalLM:
     """Return a new Hugging Face model with a MiniGPT's weights, in eval mode.
 
-    ``settings`` are of the config, such as ``attn_implementation="eager"``.
+    ``settings`` are settings of the config, such as ``attn_implementation="eager"``.
     """
     model = model or load_minigpt()
     config = hf_config(model)
-    with torch.random.fork_rng(devices=[]):  # its first weights are replaced: no seed is spent
+    # the model's first weights are replaced, so creating them must not change torch's random state
+    with torch.random.fork_rng(devices=[]):
         made = MiniGPTForCausalLM._from_config(config, **settings)
     made.load_state_dict(hf_state(model))
     return made.eval()

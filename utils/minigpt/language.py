@@ -1,4 +1,4 @@
-"""What English and Spanish have in common for the grammar corpus: persons, tenses, sentences."""
+"""The common parts of English and Spanish in the grammar corpus: persons, tenses, sentences."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class Language:
     """The grammar of one language's sentences: subject, verb group, complement, time words."""
 
     code: str  # `en` or `es`
-    tenses: Words  # the tenses of `TENSES` that the language has here
+    tenses: Words  # the tenses of `TENSES` that the corpus has in this language
     subjects: Mapping[str, Words]  # person -> subjects; a subject may be several words ("Ana y yo")
-    # verb -> what may follow it; "feliz/felices" agrees with the subject's number
+    # verb -> the words that may follow it; "feliz/felices" agrees with the subject's number
     complements: Mapping[str, Words]
     times: Mapping[str, Words]  # tense -> time words
     stative: frozenset[str]  # verbs without a progressive
@@ -46,7 +46,7 @@ class Language:
         return tuple(self.complements)
 
     def tenses_of(self, verb: str) -> Words:
-        """Return the tenses that `verb` is used in."""
+        """Return the tenses in which `verb` is used."""
         skipped = {"progressive"} if verb in self.stative else set()
         return tuple(tense for tense in self.tenses if tense not in skipped)
 
@@ -62,12 +62,12 @@ class Language:
         return self.negate(cell, words) if negative else words
 
     def forms(self, verb: str) -> Words:
-        """Return a verb's own words in all tenses, each once, without auxiliaries."""
+        """Return a verb's own words in all tenses, each word once, without auxiliaries."""
         cells = (cell for cell in self.combinations() if cell.verb == verb)
         return tuple(dict.fromkeys(self.group(cell)[-1] for cell in cells))
 
     def complements_of(self, cell: Combination) -> tuple[Words, ...]:
-        """Return what may follow the verb, split into words, in the subject's number."""
+        """Return the complements of the verb, split into words, in the subject's number."""
         plural = cell.person.endswith("p")
         texts = (text.split("/")[-1 if plural else 0] for text in self.complements[cell.verb])
         return tuple(tuple(text.split()) for text in texts)

@@ -1,8 +1,8 @@
-"""Lines of the corpus that are shipped as numbers, so that a training run need not build it first.
+"""Lines of the corpus as stored token ids, so that a training run doesn't have to build the corpus.
 
-`lines.safetensors` holds the first lines of the training split, and both splits that perplexities
-are measured on, whole: their tokens one after another, the length of each line, and how many of its
-tokens are cues.
+`lines.safetensors` has the first lines of the training split, and all lines of the two splits on
+which perplexities are measured. The file has all tokens in one row, the length of each line, and
+the number of cues in each line.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ PARTS = {"tokens": np.uint16, "lengths": np.uint8, "cues": np.uint8}
 def training_lines() -> tuple[Tensor, Tensor]:
     """Inputs and targets of 6,000 lines of the training split, (6000, 32) int64 each.
 
-    The target of each token is the one after it. Inputs end in `<pad>`, which is 0; a target is
-    IGNORED, -100, where the next token is a cue or padding. The tensors are new in each call.
+    The target of each token is the next token. Inputs end in `<pad>`, which is 0. A target is
+    IGNORED, -100, if the next token is a cue or padding. The tensors are new in each call.
     """
     return _decoded("train")
 
@@ -41,15 +41,16 @@ def training_lines() -> tuple[Tensor, Tensor]:
 def evaluation_lines(held_out: bool = False) -> tuple[Tensor, Tensor]:
     """Inputs and targets, (1000, 32) int64, of the lines that `baselines` were measured on.
 
-    held_out: those of combinations of verb, tense and person that no named line of training shows.
+    held_out: the lines with combinations of verb, tense and person that no named training line has.
     """
     return _decoded("held_out" if held_out else "seen")
 
 
 def imperfect_lines(inputs: Tensor) -> Tensor:
-    """Which lines (N, T) have a sentence in the Spanish imperfect: (N,) bool.
+    """Return which lines (N, T) have a sentence in the Spanish imperfect: (N,) bool.
 
-    No word of that tense serves another one. Lists of a verb's forms don't count as sentences.
+    A word of that tense belongs to no other tense. Lists of a verb's forms don't count as
+    sentences.
     """
     tokenizer = load_tokenizer()
     cells = [cell for cell in SPANISH.combinations() if cell.tense == "imperfect"]
@@ -61,8 +62,10 @@ def imperfect_lines(inputs: Tensor) -> Tensor:
 def baselines() -> dict[str, dict[str, float]]:
     """Split -> name -> perplexity per word on `evaluation_lines`, from the manifest.
 
-    The splits are "combinations seen" and "combinations held out"; the names "trigram", "fivegram",
-    "minigpt" (the shipped weights), and "grammar", the floor. All saw the whole training split.
+    The splits are "combinations seen" and "combinations held out"; the names are "trigram",
+    "fivegram", "minigpt" (the shipped weights), and "grammar", the lower bound. MiniGPT was
+    trained on the whole training split, and the n-grams on all sentences of this split. The grammar
+    needs no training.
     """
     manifest = json.loads((DATA / MANIFEST).read_text(encoding="utf-8"))
     names = ("trigram", "fivegram", "minigpt", "grammar")

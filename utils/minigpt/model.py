@@ -19,7 +19,7 @@ Softmax = Callable[[Tensor], Tensor]
 
 
 class AttentionPattern(nn.Module):
-    """softmax(QKᵀ/√d), causally masked; a module of its own, so that a hook can see it."""
+    """softmax(QKᵀ/√d), causally masked; a separate module, so that a hook can see its result."""
 
     def forward(self, q: Tensor, k: Tensor) -> Tensor:
         """q, k: (B, H, T, D/H) -> (B, H, T, T): each row sums to 1 over itself and the past."""
@@ -66,7 +66,7 @@ class MLP(nn.Module):
 
 
 class Block(nn.Module):
-    """Attention, then the MLP; each reads a normed copy of the stream and adds to the stream."""
+    """Attention, then the MLP. Each reads a normed copy of the stream, and adds to the stream."""
 
     def __init__(self, config: MiniGPTConfig) -> None:
         super().__init__()
@@ -85,7 +85,8 @@ class MiniGPT(nn.Module):
     """The course's running example: a pre-LN decoder-only transformer with an untied LM head.
 
     `softmax` turns logits into probabilities over the last dimension; it may be replaced at any
-    time: ``model.softmax = my_softmax``. New models are drawn from torch's global generator.
+    time: ``model.softmax = my_softmax``. The weights of a new model come from torch's global
+    generator.
     """
 
     def __init__(self, config: MiniGPTConfig | None = None) -> None:
@@ -123,7 +124,7 @@ class MiniGPT(nn.Module):
         return self.softmax(self(tokens))
 
     def _initialise(self, module: nn.Module) -> None:
-        """Initialise as GPT-2: normal weights of deviation 0.02, less into the stream."""
+        """Initialise as GPT-2: normal weights of deviation 0.02, less if added to the stream."""
         if isinstance(module, (nn.Linear, nn.Embedding)):
             nn.init.normal_(module.weight, std=0.02)
         if isinstance(module, nn.Linear):

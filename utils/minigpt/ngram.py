@@ -2,7 +2,7 @@
 
 p(w | history) is a weighted mean of the relative frequencies of w after the last n-1, n-2, … 0
 words, and of one word in V (Jelinek and Mercer, 1980). The weights for each length of history are
-found by expectation maximisation on lines kept for tuning, which show combinations held out, too.
+found by expectation maximisation on lines for tuning, which include held-out combinations.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from utils.minigpt.corpus import Line
 from utils.minigpt.language import Words
 
-ROUNDS = 30  # of expectation maximisation; the weights no longer move
+ROUNDS = 30  # rounds of expectation maximisation; after them the weights no longer change
 
 
 class NGram:
@@ -24,7 +24,8 @@ class NGram:
         self.order = order
         self.vocab_size = vocab_size
         self._after: dict[Words, Counter[str]] = {}  # history -> how often each word follows
-        self._weights: dict[int, list[float]] = {}  # histories known -> a weight for each level
+        # number of levels with a known history -> a weight for each level
+        self._weights: dict[int, list[float]] = {}
 
     def fit(self, lines: Iterable[Line]) -> NGram:
         """Count every predicted word after each of its histories."""
@@ -36,7 +37,7 @@ class NGram:
         return self
 
     def tune(self, lines: Iterable[Line]) -> NGram:
-        """Choose the weights that make `lines` likeliest; needs `fit` first."""
+        """Choose the weights that make `lines` likeliest; call `fit` first."""
         levels: dict[int, list[list[float]]] = {}
         for line in lines:
             for history, word in _predictions(line):

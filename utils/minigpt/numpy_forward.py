@@ -21,14 +21,15 @@ from utils.minigpt.config import MiniGPTConfig
 Array = NDArray[np.floating]
 Weights = Mapping[str, Array]
 
-EPSILON = 1e-5  # under the root of a norm, as in torch.nn.LayerNorm
+EPSILON = 1e-5  # added under the root of a norm, as in torch.nn.LayerNorm
 
 
 class Forward(NamedTuple):
     """The results of a forward pass."""
 
     residual: Array  # (n_layers + 1, B, T, D), the stream after the embeddings and after each block
-    attention: Array  # (n_layers, B, H, T, T), how much each position looks at each earlier one
+    # (n_layers, B, H, T, T), the attention of each position to each earlier position
+    attention: Array
     hidden: Array  # (B, T, D), the last hidden state: the stream after the final norm
     logits: Array  # (B, T, V)
 
@@ -108,7 +109,7 @@ def gelu(x: Array) -> Array:
 
 
 def softmax(x: Array) -> Array:
-    """Return softmax over the last dimension; the maximum is subtracted, lest exp overflow."""
+    """Return softmax over the last dimension; the maximum is subtracted against overflow."""
     e = np.exp(x - x.max(-1, keepdims=True))
     return e / e.sum(-1, keepdims=True)
 

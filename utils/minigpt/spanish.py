@@ -1,8 +1,8 @@
-"""Spanish conjugation: the regular rules as code, what is irregular as data.
+"""Spanish conjugation: the regular rules as code, the irregular forms as data.
 
 Six tenses, by the names that both languages share: present (hablo), past, which is the pretérito
 (hablé), imperfect (hablaba), future (hablaré), progressive (estoy hablando), perfect (he hablado).
-Five persons; the second person plural is *ustedes*, which takes the third person's forms.
+There are five persons; the second person plural is *ustedes*, which takes the third person's forms.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ ENDINGS = {
     "future": dict.fromkeys(("ar", *ER_IR), "é ás á emos án"),
 }
 
-# Letters that change so that the sound stays, before the é of the first person: busqué, llegué.
+# Letters that change before the é of the first person, so that the sound stays: busqué, llegué.
 SOFTENED = {"c": "qu", "g": "gu", "z": "c"}
 
-# The stressed vowel of the stem, in the present everywhere but nosotros: empiezo, duermo, pido.
+# The stem's stressed vowel changes in the present, except for nosotros: empiezo, duermo, pido.
 STEM_VOWEL = {
     "empezar": ("e", "ie"),
     "querer": ("e", "ie"),

@@ -44,7 +44,7 @@ class Tokenizer:
         raise ValueError(f"{word!r} is not one of MiniGPT's {len(self)} words{hint}")
 
     def encode(self, text: str | Iterable[str]) -> list[int]:
-        """Return the ids of a text, or of words; capitals matter, and nothing is added."""
+        """Return the ids of a text, or of words; capitals matter, and no special token is added."""
         words = _PIECES.findall(text) if isinstance(text, str) else text
         return [self.id(word) for word in words]
 
@@ -74,7 +74,7 @@ class Tokenizer:
 
 
 def load_tokenizer(path: Path | str = DATA / "tokenizer.json") -> Tokenizer:
-    """Return the tokenizer of a JSON file, by default the one that MiniGPT was trained with."""
+    """Return the tokenizer of a JSON file; the default file is that of MiniGPT's training."""
     text = Path(path).read_text(encoding="utf-8")
     try:
         ids = json.loads(text)["model"]["vocab"]

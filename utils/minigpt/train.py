@@ -1,7 +1,7 @@
 """Train MiniGPT: `python -m utils.minigpt.train` writes the weights, the tokenizer and a manifest.
 
 With `--without imperfect` it trains a smaller model, on a corpus without the sentences of that
-tense, and writes its weights and manifest to a folder of its own: lab 08 fine-tunes it.
+tense, and writes the weights and the manifest to another folder. Lab 08 fine-tunes this model.
 
 The same seed gives the same bits on the same machine and torch version: everything random comes
 from the seed, and one thread adds numbers in one order.
@@ -36,7 +36,8 @@ from utils.minigpt.model import MiniGPT
 from utils.minigpt.tokenizer import DATA, Tokenizer
 from utils.minigpt.weights import MANIFEST, WEIGHTS, save_weights, sha256
 
-THREADS = 1  # tensors this small gain nothing from a second thread, and lose much on a busy machine
+# a second thread does not help with such small tensors, and is much slower on a busy machine
+THREADS = 1
 REPORT_EVERY = 250  # steps
 SMALL = {"d_model": 32, "n_heads": 4, "n_layers": 1, "d_ff": 128}  # a quarter of the parameters
 
@@ -51,12 +52,12 @@ class Recipe:
     steps: int = 6000
     batch_size: int = 64
     learning_rate: float = 3e-3
-    final_share: float = 0.05  # of the learning rate, at the last step
+    final_share: float = 0.05  # the share of the learning rate that is left at the last step
     warmup: int = 200
     beta_1: float = 0.9
     beta_2: float = 0.99
-    weight_decay: float = 0.1  # on matrices; not on biases and norms
-    clip: float = 1.0  # the largest norm of all gradients together
+    weight_decay: float = 0.1  # for matrices; not for biases and norms
+    clip: float = 1.0  # the largest allowed norm of all gradients together
 
     def learning_rate_at(self, step: int) -> float:
         """Return the learning rate of a step, counted from 0."""
@@ -76,9 +77,9 @@ def train(
 ) -> MiniGPT:
     """Return a model trained on `lines`, in eval mode.
 
-    While it runs, torch is deterministic and has THREADS threads. Its global generator is left
-    seeded with the recipe's seed. ``progress(step, loss)`` is called every REPORT_EVERY steps, with
-    the mean loss since the last call.
+    While it runs, torch is deterministic and has THREADS threads. Afterwards torch's global
+    generator is seeded with the recipe's seed. ``progress(step, loss)`` is called every
+    REPORT_EVERY steps, with the mean loss since the last call.
     """
     with reproducible(recipe.seed):
         model = MiniGPT(config).train()
@@ -104,7 +105,7 @@ def train(
 
 @contextmanager
 def reproducible(seed: int) -> Iterator[None]:
-    """Make torch seeded, deterministic and limited to THREADS threads in a `with` block."""
+    """Seed torch, and make it deterministic with THREADS threads, in a `with` block."""
     threads, deterministic = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
     warn_only = torch.is_deterministic_algorithms_warn_only_enabled()
     torch.set_num_threads(THREADS)
@@ -140,12 +141,13 @@ def write(
 ) -> None:
     """Write weights.safetensors, tokenizer.json, lines.safetensors, manifest.json to `folder`.
 
-    A model that was trained `without` a tense shares tokenizer and lines with the other one.
+    A model that was trained `without` a tense shares tokenizer and lines with the main model.
     """
     folder.mkdir(parents=True, exist_ok=True)
     weights, words = folder / WEIGHTS.name, folder / "tokenizer.json"
     lines = folder / LINES.name
-    # No reader may meet new weights beside an old manifest: it goes first and comes last.
+    # Nobody may read new weights with an old manifest: delete the manifest first, and write it
+    # last.
     (folder / MANIFEST).unlink(missing_ok=True)
     arrays = {name: tensor.numpy() for name, tensor in model.state_dict().items()}
     save_weights(weights, arrays, model.config)
@@ -191,7 +193,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--seed", type=int, default=recipe.seed, help="default: %(default)s")
     parser.add_argument("--steps", type=int, default=recipe.steps, help="default: %(default)s")
     parser.add_argument("--without", choices=TENSES, help="train a small model without a tense")
-    parser.add_argument("--out", type=Path, help=f"folder; default: {DATA}, or one within it")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        help=f"the folder to write into (default: {DATA}, or with --without, a folder in it)",
+    )
     options = parser.parse_args(arguments)
     recipe = Recipe(seed=options.seed, steps=options.steps)
     without: str = options.without or ""

@@ -1,4 +1,4 @@
-"""Read and write MiniGPT's weights: one safetensors file, which also says the model's sizes."""
+"""Read and write MiniGPT's weights: one safetensors file, which also has the model's sizes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from utils.minigpt.config import MiniGPTConfig, parameter_shapes
 DATA = Path(__file__).with_name("data")
 WEIGHTS = DATA / "weights.safetensors"
 WITHOUT_IMPERFECT = DATA / "without_imperfect" / WEIGHTS.name  # a smaller model, for fine-tuning
-MANIFEST = "manifest.json"  # beside the weights it belongs to
+MANIFEST = "manifest.json"  # in the folder of its weights
 
 AGAIN = "restore it from the repository or write it again with `python -m utils.minigpt.train`"
 
@@ -33,14 +33,15 @@ class WeightsError(ValueError):
 def load_weights(path: Path | str = WEIGHTS) -> Arrays:
     """Return the array of every parameter by name (see `parameter_shapes`).
 
-    FileNotFoundError if there is no such file, WeightsError if it is damaged or holds other
-    parameters. If a manifest lies beside the file, its checksum must be the file's.
+    Raises FileNotFoundError if there is no such file, and WeightsError if it is damaged or has
+    other parameters. If there is a manifest beside the file, the manifest's checksum must be that
+    of the file.
     """
     return _read(Path(path))[1]
 
 
 def load_config(path: Path | str = WEIGHTS) -> MiniGPTConfig:
-    """Return the sizes of the model whose weights a file holds; raise as `load_weights` does."""
+    """Return the sizes of a file's model; raises the same errors as `load_weights`."""
     return _read(Path(path))[0]
 
 
@@ -66,7 +67,7 @@ def _read(path: Path) -> tuple[MiniGPTConfig, Arrays]:
 
 
 def read_safetensors(path: Path) -> tuple[Mapping[str, str], dict[str, NDArray]]:
-    """Return a file's metadata and arrays; its manifest, if any, must state its checksum."""
+    """Return a file's metadata and arrays. A manifest beside it must state the file's checksum."""
     if not path.is_file():
         raise FileNotFoundError(f"there is no {path}: {AGAIN}")
     try:
@@ -101,7 +102,7 @@ def _require_fit(
     for name in wanted | found:
         want, got = wanted.get(name, "no such parameter"), found.get(name, "nothing")
         if want != got:
-            said = f"{name}: expected {want}, got {got}. To mend it, {AGAIN}"
+            said = f"{name}: expected {want}, got {got}. To fix it, {AGAIN}"
             raise WeightsError(f"{path} does not fit {config}: {said}")
 
 

@@ -1,4 +1,4 @@
-"""What a cell ends with where the machine can't compile: one line in place of Inductor's traceback.
+"""If the machine can't compile, a cell ends with one line in place of Inductor's traceback.
 
 :mod:`hood.learner.one_line` asks this module, which `course.toml` names.
 """
@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from utils.instruments.toolchain import NoCompiler, inductor_lacks, not_compiled
 
-# What Inductor's errors say where it found no compiler, or the compiler no header.
+# Inductor's errors if it found no compiler, or if the compiler found no header.
 NOT_COMPILED = ("InvalidCxxCompiler", "CppCompileError")
 
 
 def line_for(error: BaseException) -> str:
-    """Return the line that says all of an error; empty of an error that has another cause."""
+    """Return one line for an error; empty if the error has another cause."""
     if isinstance(error, NoCompiler):
         return str(error)
     if any(name in str(error) for name in NOT_COMPILED) and (lack := inductor_lacks()):

@@ -1,7 +1,7 @@
-"""The old place of :mod:`hood.learner.contents`: copies that learners have import it from here.
+"""The old place of :mod:`hood.learner.contents`; learners' copies still import it from here.
 
-`python -m hood.learner.copies` brings the new import into a cell of the course. A cell of the
-learner's own, and a lab that was handed in, keeps the old one for good.
+`python -m hood.learner.copies` brings the new import into a cell of the course. A cell that
+a learner added, and a submitted lab, always keep the old import.
 """
 
 from hood.learner.contents import PHASES, show_check_command, show_contents

@@ -1,9 +1,9 @@
-"""Ask small questions that check themselves, between two sections of a lesson.
+"""Ask small questions with checked answers, between two sections of a lesson.
 
-In an open notebook the reader answers in place and is told why the answer is right or wrong. On
-paper (a built lesson, a web page, a notebook without its kernel) every answer is folded away.
-Nothing waits for an answer. In every text, words between backticks are set as code, *words between
-stars* are emphasized and **those between double stars** are bold.
+In an open notebook the reader answers there, and reads why the answer is right or wrong. On paper
+(a built lesson, a web page, a notebook without its kernel) every answer is folded. A lesson does
+not wait for answers. In every text, words between backticks are set as code, *words between stars*
+are emphasized and **those between double stars** are bold.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ipywidgets import Widget
 
 UNREAD = MUTED
-# JupyterLab's own variables where they exist, so that a drill follows the light and the dark theme.
+# JupyterLab's variables if they exist, so that a drill follows the light and the dark theme.
 CARD = (
     "border-left: 4px solid {edge}; padding: 2px 0 2px 14px; margin: 8px 0; max-width: 760px; "
     "line-height: 1.5; font-size: var(--jp-content-font-size1, 14px); "
@@ -36,7 +36,8 @@ BUTTON_CSS = (
     "height: auto; min-height: 30px; line-height: 1.4; padding: 5px 12px}</style>"
 )
 
-# A star with a space on its inner side, or a letter or digit on its outer one, multiplies.
+# A star with a space on its inner side, or a letter or digit on its outer side, means
+# multiplication.
 EMPHASIS = re.compile(r"(?<![\w*])\*(?=[^\s*])([^*]+)(?<=[^\s*])\*(?![\w*])")
 
 
@@ -53,8 +54,8 @@ def number(
 
     question, answer, why: the question's text, the right number, and the explanation. unit: its
     unit, which the reader may type. tolerance: largest accepted |given - answer|, in the answer's
-    unit. wrong: numbers that a known mistake leads to, each with what that mistake is. Raises
-    ValueError if `answer` is not finite, or a number of `wrong` would be accepted.
+    unit. wrong: numbers that result from a known mistake, each with a description of the mistake.
+    Raises ValueError if `answer` is not finite, or if a number in `wrong` would be accepted.
     """
     wrong = dict(wrong or {})
     if not math.isfinite(answer):
@@ -106,7 +107,7 @@ def number(
 
 
 def choice(question: str, options: Mapping[str, str], answer: str) -> None:
-    """Ask to pick one of several options, each with why it is right or what is wrong.
+    """Ask to choose one of several options, each with the reason why it is right or wrong.
 
     Raises ValueError if there are fewer than two options, one has no explanation, or `answer` is
     not an option.
@@ -155,7 +156,7 @@ def choice(question: str, options: Mapping[str, str], answer: str) -> None:
 
 
 def true_false(statement: str, answer: bool, why: str) -> None:
-    """Ask whether `statement` holds; `why` explains it, whichever the reader chose."""
+    """Ask whether `statement` is true; `why` explains it after either answer."""
     if not isinstance(answer, bool):
         raise ValueError(f"the answer must be True or False, got {answer!r}")
     choice(f"True or false? {statement}", {"True": why, "False": why}, str(answer))
@@ -164,7 +165,7 @@ def true_false(statement: str, answer: bool, why: str) -> None:
 def read_number(text: str, unit: str | None = None) -> float:
     """Return the number that a reader typed: 153600, 153,600, 153 600, 0.5, 0,5 or 1.5e3.
 
-    Raises ValueError if it is no number, with a message for the reader.
+    Raises ValueError if the text is not a number, with a message for the reader.
     """
     plain = text.strip().lower().removesuffix((unit or "").lower())
     plain = re.sub(r"[\s_]", "", plain)
@@ -188,10 +189,11 @@ def _ask(
     judged: Mapping[str, object],
     live: Callable[[], Widget],
 ) -> None:
-    """Display the question: live beside its paper form in a kernel, else the paper form alone.
+    """Display the question: in a kernel, a live form beside the paper form; otherwise only the
+    paper form.
 
-    ``folded`` is the answers as HTML. ``judged`` says how an answer is judged, for a web page on
-    which a script does it; it is encoded, so that nobody reads the answer in passing.
+    ``folded`` has the answers as HTML. ``judged`` has the rules for a web page whose script judges
+    answers; it is encoded, so that nobody sees the answer by accident.
     """
     plain = "\n".join([question, *(f"  - {option}" for option in options)])
     if not in_ipython():
@@ -201,7 +203,8 @@ def _ask(
 
     bundle = {"text/plain": plain, "text/html": _card(UNREAD, question, folded, judged)}
     if can_move():
-        # A page without the widget's kernel falls back on the paper form beside it.
+        # A page without the widget's kernel uses the paper form, which is displayed beside the
+        # widget.
         bundle = {**live()._repr_mimebundle_(), **bundle}
     publish_display_data(bundle)
 

@@ -1,6 +1,6 @@
 """Visible checks: each prints a line with ``ok``, or raises ExpectationFailed, which says why.
 
-They never broadcast. They compare type, shape and dtype before values, and they show the first
+They never broadcast. These checks compare type, shape and dtype before values, and show the first
 mismatches. Labs call them; a learner may call them on anything.
 """
 
@@ -46,14 +46,15 @@ def expect_close(
 ) -> None:
     """Expect ``got`` to equal ``want`` up to rounding.
 
-    ``want`` may be a nested list of numbers when ``got`` is a tensor; it then takes its dtype, but
-    floats never become whole numbers.
-    By default the tolerance is a few units in the last place of the dtype.
+    ``want`` may be a nested list of numbers if ``got`` is a tensor. The numbers then get the
+    tensor's dtype, but floats never become whole numbers. By default the tolerance is a few units
+    in the last place of the dtype.
     """
     if isinstance(got, torch.Tensor) and isinstance(want, (list, tuple, int, float)):
         fits = torch.can_cast(torch.tensor(want).dtype, got.dtype)
         want = torch.tensor(want, dtype=got.dtype if fits else None)
-        # numbers written in a notebook carry the digits that were typed, not the dtype's
+        # numbers that are typed in a notebook have only the typed digits, not all digits of the
+        # dtype
         rtol, atol = (1e-4 if rtol is None else rtol), (1e-4 if atol is None else atol)
     dtype = want.dtype if isinstance(want, torch.Tensor) else torch.float64
     usual = default_tolerance(dtype)
@@ -74,10 +75,10 @@ def expect_shape(label: str, got: Any, shape: tuple[int, ...]) -> None:
 
 
 def storage_key(tensor: torch.Tensor) -> tuple[str, int]:
-    """Return what is the same for two tensors if, and only if, they are views of one storage.
+    """Return a key that two tensors share if, and only if, they are views of one storage.
 
-    It is the address of the first byte; an empty storage, or one on ``meta``, has none, and is told
-    apart by its identity.
+    It is the address of the first byte. An empty storage, or a storage on ``meta``, has no address.
+    Then the key is the identity of the storage.
     """
     storage = tensor.untyped_storage()
     place = 0 if tensor.is_meta else storage.data_ptr()
@@ -85,7 +86,7 @@ def storage_key(tensor: torch.Tensor) -> tuple[str, int]:
 
 
 def shares_storage(a: torch.Tensor, b: torch.Tensor) -> bool:
-    """Return whether two tensors are views of one storage, whose Python objects always differ."""
+    """Return whether two tensors are views of one storage (storage objects always differ)."""
     return storage_key(a) == storage_key(b)
 
 
@@ -117,7 +118,7 @@ def _report(label: str, got: Any, want: Any, difference: Difference | None) -> N
     if difference is not None:
         _fail(label, str(difference))
     swapped = isinstance(want, tuple) and isinstance(got, list)
-    _ok(label, got, note="a list, where a tuple was asked for" if swapped else "")
+    _ok(label, got, note="a list, but the expected value is a tuple" if swapped else "")
 
 
 def _fail(label: str, message: str) -> None:

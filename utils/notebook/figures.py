@@ -1,9 +1,9 @@
-"""Figures of the course as HTML images that always carry alternative text.
+"""Figures of the course as HTML images that always have alternative text.
 
-A figure leaves a notebook only through `show`, as `<img alt=… src="data:image/png;base64,…">` of
-type text/html: that survives saving, converting and sanitising, where the alternative text of an
-image/png output is lost. What sanitising drops, the style, is only needed where the window is
-narrow or the theme dark.
+Only `show` displays a figure, as `<img alt=… src="data:image/png;base64,…">` of type text/html.
+This form keeps the alternative text when a notebook is saved, converted or sanitised. An image/png
+output would lose it. Sanitising drops the style. The style is only needed in narrow windows and in
+the dark theme.
 """
 
 from __future__ import annotations
@@ -24,26 +24,27 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 CARD_CLASS = "open-the-hood-card"
-# In JupyterLab's dark theme a card's lightness is turned round, as on the site.
+# In JupyterLab's dark theme a card's lightness is inverted, as on the site.
 DARK_RULE = (
     f'[data-jp-theme-light="false"] .{CARD_CLASS} {{ filter: invert(0.9) hue-rotate(180deg) }}'
 )
-# JupyterLab breaks a long line of printed text inside a word. A style counts for a whole notebook,
+# JupyterLab breaks a long line of printed text inside a word. A style applies to a whole notebook,
 # and each lesson begins with a figure.
 WORDS_RULE = (
     ".jp-OutputArea-output.jp-RenderedText pre { word-break: normal; overflow-wrap: anywhere }"
 )
-NARROWEST = 560  # CSS pixels; a narrower window scrolls, so that the words stay legible
-# Where a picture scrolls, its title is cut: a line below it has the title, and says so.
+NARROWEST = 560  # CSS pixels; a narrower window scrolls, so that the text stays legible
+# The title of a scrolling picture is cut, so a line below the picture has the title and a hint.
 WIDER_RULE = (
     f".jp-OutputArea-output:has(.{CARD_CLASS}) {{ container-type: inline-size }} "
     f"@container (max-width: {NARROWEST - 1}px) {{ .open-the-hood-wider::before {{ "
-    'content: attr(data-title) "\\A(Wider than its place: scroll sideways.)"; display: block; '
+    'content: attr(data-title) "\\A(Wider than the page: scroll sideways.)"; display: block; '
     "width: fit-content; max-width: 100cqi; position: sticky; left: 0; white-space: pre-wrap; "
     "font-size: 13px } }"
 )
-# Links over boxes of a picture, which grow and shrink with it. Without this rule, as in a notebook
-# that JupyterLab does not trust, their words stand below the picture.
+# Links over boxes of a picture. The links grow and shrink with the picture. Without this rule
+# (for example, in a notebook that JupyterLab does not trust), the text of the links is below the
+# picture.
 LINKED = "open-the-hood-linked"
 LINKED_RULE = (
     f".{LINKED} {{ position: relative; width: fit-content; max-width: 100%; "
@@ -51,17 +52,17 @@ LINKED_RULE = (
     f".{LINKED} > a {{ position: absolute; border-radius: 8px; font-size: 0 }} "
     f".{LINKED} > a:hover, .{LINKED} > a:focus-visible {{ outline: 2px solid #1f6aa5 }}"
 )
-RADIUS = 10  # CSS pixels; the card's rounded corners are transparent in the bitmap itself
+RADIUS = 10  # CSS pixels; the card's rounded corners are transparent in the bitmap
 CORNER_LEVELS = 16  # steps of transparency along a corner
 
 
 @dataclass(frozen=True)
 class Link:
-    """A link that lies over a box of a figure."""
+    """A link over a box of a figure."""
 
-    box: tuple[float, float, float, float]  # x, y, width, height in shares of the figure's size
+    box: tuple[float, float, float, float]  # x, y, width, height, relative to the figure's size
     href: str
-    words: str  # what a screen reader says, and what a page without styles shows
+    words: str  # the text for screen readers, and for a page without styles
 
 
 def show(figure: Figure, *, alt: str, links: Sequence[Link] = ()) -> None:
@@ -71,7 +72,7 @@ def show(figure: Figure, *, alt: str, links: Sequence[Link] = ()) -> None:
     if `alt` is empty.
     """
     bundle = mime_bundle(figure, alt=alt, links=links)
-    # pyplot's own figures would be drawn a second time, as image/png, when the cell ends.
+    # pyplot's figures would be drawn a second time, as image/png, at the end of the cell.
     if pyplot := sys.modules.get("matplotlib.pyplot"):
         pyplot.close(figure)
     if in_ipython():
@@ -85,7 +86,7 @@ def show(figure: Figure, *, alt: str, links: Sequence[Link] = ()) -> None:
 def mime_bundle(figure: Figure, *, alt: str, links: Sequence[Link] = ()) -> dict[str, str]:
     """Return what `show` displays: {"text/html": the image, "text/plain": its alternative text}.
 
-    Where nobody looks (`hood.audience.text_only`), the image is left out.
+    If nobody looks at images (`hood.audience.text_only`), the image is left out.
     """
     alt = require_alt(alt)
     spoken = {"text/plain": f"[figure] {alt}"}
@@ -106,9 +107,9 @@ def mime_bundle(figure: Figure, *, alt: str, links: Sequence[Link] = ()) -> dict
 
 
 def wider_line(figure: Figure) -> str:
-    """Return the line below a picture that scrolls: empty where there is room for all of it.
+    """Return the line below a scrolling picture; the page hides it if the whole picture fits.
 
-    The figure's label is its title, as :class:`utils.views._canvas.Canvas` gives it.
+    The figure's label is its title, which :class:`utils.views._canvas.Canvas` sets.
     """
     title = html.escape(str(figure.get_label()))
     return f'<span class="open-the-hood-wider" data-title="{title}"></span>'
@@ -127,11 +128,11 @@ def narrowest(width: int) -> int:
 
 
 def require_alt(alt: str) -> str:
-    """Return `alt` with its white space made single; ValueError if there is no text in it."""
+    """Return `alt` with single spaces; ValueError if it has no text."""
     if not isinstance(alt, str) or not alt.strip():
         raise ValueError(
             f"a figure needs alternative text, got alt={alt!r}: "
-            "say in a sentence what someone sees and should take away"
+            "say in one sentence what the figure shows"
         )
     return " ".join(alt.split())
 
@@ -139,7 +140,7 @@ def require_alt(alt: str) -> str:
 def png(figure: Figure) -> bytes:
     """Return `figure` as a PNG of twice the CSS density, with rounded transparent corners.
 
-    It has 256 colours, which is a quarter of the bytes of all colours.
+    It has 256 colours, which takes a quarter of the bytes of all colours.
     """
     image = rasterize(figure)
     image, opacity = _palette(image, _corners(image.size))
@@ -151,8 +152,8 @@ def png(figure: Figure) -> bytes:
 def jpeg(figure: Figure) -> bytes:
     """Return `figure` as a JPEG of twice the CSS density, with square corners.
 
-    This is for views while they move: it takes 10 ms of CPU, where a PNG takes 46 for the choice of
-    its filters alone.
+    This is for views while they move: it takes 10 ms of CPU. A PNG takes 46 ms only to choose its
+    filters.
     """
     buffer = io.BytesIO()
     rasterize(figure).save(buffer, "jpeg", quality=92, subsampling=0)
@@ -177,7 +178,7 @@ def _palette(image: Image, alpha: Image) -> tuple[Image, bytes]:
         return np.stack([packed_colours >> shift & 255 for shift in (16, 8, 0)], -1)
 
     choices = rgb(kept).astype(float)
-    # In blocks: all distances at once would take half a gigabyte for a photograph.
+    # Compute in blocks: for a photograph, all distances at once would take half a gigabyte.
     blocks = np.array_split(rgb(colours).astype(float), -(-len(colours) // 2048))
     nearest = [((block[:, None] - choices) ** 2).sum(-1).argmin(1) for block in blocks]
     table = np.zeros(1 << 24, np.uint8)

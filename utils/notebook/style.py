@@ -1,4 +1,4 @@
-"""The course's one look: one colour and one shape for each thing a figure can show.
+"""The course's style: one colour and one shape for each kind of thing in a figure.
 
     storage    blue square cell      bytes in memory
     view       green rounded cell    shape, strides and offset laid over a storage
@@ -6,20 +6,21 @@
     kernel     amber hexagon         code that runs on a device
     parameter  purple circle         what training changes
 
-The hues follow Okabe and Ito's colour-blind-safe set, darkened until white text on them can be read
-(a contrast of 4.5 or more; the amber takes dark text). The shapes say the same without colour.
-Importing this module changes no matplotlib setting.
+The hues follow Okabe and Ito's colour-blind-safe set, darkened so that white text on them is
+readable (a contrast of 4.5 or more; the amber takes dark text). Each
+kind also has its own shape, for readers who can't see the colours. Importing this module changes no
+matplotlib setting.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-INK = "#1f2a37"  # text and the chosen thing
+INK = "#1f2a37"  # text and the selected item
 MUTED = "#5b6675"  # labels and notes; contrast 5.7 on the card
 RULE = "#d3d9e0"  # hairlines
-IDLE = "#eef0f3"  # cells that nothing reaches
-CARD = "#fdfdfb"  # the ground of every figure, opaque in both themes
+IDLE = "#eef0f3"  # cells that no index reaches
+CARD = "#fdfdfb"  # the background of every figure, opaque in both themes
 
 CSS_DPI = 100  # one inch of a figure is 100 CSS pixels
 DENSITY = 2  # bitmap pixels per CSS pixel
@@ -32,9 +33,9 @@ class Part:
 
     name: str
     colour: str  # the full colour
-    tint: str  # the pale one, for a ground under dark text
+    tint: str  # the pale colour, for a background under dark text
     on: str  # the colour of text on the full colour
-    marker: str  # its shape, as matplotlib names it (an octagon comes nearest to a rounded cell)
+    marker: str  # matplotlib's name of its shape (an octagon is nearest to a rounded cell)
 
 
 STORAGE = Part("storage", "#1f6aa5", "#d5e6f3", "#ffffff", "s")
@@ -42,7 +43,8 @@ VIEW = Part("view", "#0b7a5e", "#d3ece3", "#ffffff", "8")
 GRADIENT = Part("gradient", "#c2471b", "#f8ddd0", "#ffffff", "<")
 KERNEL = Part("kernel", "#e3a018", "#faebc6", INK, "h")
 PARAMETER = Part("parameter", "#a63f86", "#f4deec", "#ffffff", "o")
-# Of answers, where words say the same. Neither is the colour of a thing in a figure.
+# Colours of right and wrong answers. The words of the feedback also say whether an answer is right.
+# Figures use other colours.
 RIGHT, RIGHT_TINT = "#2e7d32", "#d7ecd9"
 WRONG, WRONG_TINT = "#c62838", "#f8d9dc"
 

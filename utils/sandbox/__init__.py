@@ -1,8 +1,8 @@
-"""What the engine's sandboxes need to know of this course: what kernels import, and what compiles.
+"""What the engine's sandboxes must know about this course: imports of kernels, and compilation.
 
 `course.toml` names this package, and :class:`hood.grader.inside.course_sandbox.CourseSandbox` says
-what each name here is for. Learners' kernels can read it, so it names nothing that a kernel could
-not import itself.
+what each name here is for. Learners' kernels can read this package, so it names only what a kernel
+can import itself.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ __all__ = [
     "version",
 ]
 
-# Figures, and runs over gloo, which print their result.
+# Modules for figures, and modules for runs over gloo, whose results are printed.
 never_fail = ("utils.views", "utils.instruments.world.gloo")
 compiles = "torch.compile's C++"
 groups = tuple(ON_DEMAND)
@@ -59,24 +59,26 @@ kernel_environment = {
 
 
 def environment(folder: Path) -> Mapping[str, str]:
-    """Return what the environment of the zygote and its kernels has beside the engine's own."""
+    """Return environment variables for the zygote and its kernels, in addition to the engine's."""
     return {
-        # the compiler that was found here, so that kernels compile if and only if we say they can
+        # kernels get the compiler that this process found, so that both can compile or both can't
         "CXX": compiler(),
-        # otherwise each sandbox would compile the headers; `use_headers` turns it on if they exist
+        # without this, each sandbox would compile the headers; `use_headers` sets it to 1 if
+        # compiled headers exist
         "TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0",
         "TORCHINDUCTOR_COMPILE_THREADS": "1",
-        # there is no network: what is not in a local folder is an error at once, not after retries
+        # there is no network: a missing file must be an error at once, and not after retries
         "HF_HUB_OFFLINE": "1",
-        # for the zygote's own probes; a kernel has another folder
+        # a folder for the zygote's own test programs; a kernel has another folder
         "TORCHINDUCTOR_CACHE_DIR": str(folder / "inductor"),
     }
 
 
 def lesson_environment(folder: Path) -> Mapping[str, str]:
-    """Return what the environment of a lesson's kernel has, while the build executes it.
+    """Return environment variables for a lesson's kernel while the build executes the lesson.
 
-    Nothing is compiled yet: lesson 06 shows what compiling takes, and what a cache spares.
+    No code is compiled in advance: lesson 06 shows how long compiling takes, and what a cache
+    saves.
     """
     return {"TORCHINDUCTOR_CACHE_DIR": str(folder / "compiled")}
 
@@ -97,7 +99,7 @@ def refresh() -> None:
 
 @contextlib.contextmanager
 def same_random() -> Iterator[None]:
-    """Seed torch's random numbers with 0, and put back their state afterwards."""
+    """Seed torch's random numbers with 0, and restore their state afterwards."""
     import torch
 
     before = torch.get_rng_state()

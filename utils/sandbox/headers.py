@@ -1,11 +1,12 @@
-"""Compile once, for all sandboxes of this machine, what takes most of the time of a compilation.
+"""Do the slowest parts of a compilation once, for all sandboxes of this machine.
 
-That is, first, the headers that Inductor's C++ code includes: one small kernel takes g++ 2700 ms of
-CPU as it is, and 1000 with the precompiled header (torch 2.13.0, g++ 12.2.0). Second, linking with
-torch's libraries, whose tables of symbols are long: kernels are linked with empty libraries of the
-same names, 700 ms. Third, which vector instructions compiler and processor know together, which
-Inductor finds out with a program for each, eight seconds. None of this depends on a lab or an
-answer. The engine has it made in a process without learners' code.
+The first part is compiling the headers that Inductor's C++ code includes. For one small kernel, g++
+needs 2700 ms of CPU without a precompiled header, and 1000 ms with a precompiled header (torch
+2.13.0, g++ 12.2.0). The second part is linking with torch's libraries, which is slow because their
+tables of symbols are long. Linking with empty libraries of the same names saves 700 ms. The third
+part is finding the vector instructions that the compiler and the processor support. For this,
+Inductor compiles a program for each kind of instruction, which takes eight seconds. None of this
+work depends on a lab or an answer. The engine does it in a process without learners' code.
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-LIBRARIES = "libraries"  # its folder with the empty libraries
+LIBRARIES = "libraries"  # the folder with the empty libraries
 # ``headers``: header and command line -> name of the file to include;
 # ``instructions``: the compiler's flags and a hash of a program -> whether it ran
 INDEX = "index.json"
 
 
 def version() -> list[str]:
-    """Return what the headers depend on, beside Python and the compiler."""
+    """Return what the headers depend on, in addition to Python and the compiler."""
     import torch
 
     code = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
@@ -31,7 +32,7 @@ def version() -> list[str]:
 
 
 def make(folder: Path, shown: str) -> None:
-    """Compile a trivial function and keep in ``folder`` what it needed and found out.
+    """Compile a trivial function; keep in ``folder`` its headers, libraries and test results.
 
     ``shown`` is where sandboxes have the folder.
     """
@@ -67,8 +68,8 @@ def use(folder: Path, shown: str) -> None:
     """Let the kernels that this process forks include the headers that :func:`make` compiled.
 
     Code that needs a header compiled with other options includes the header's text instead. The
-    instructions are asked for here, once: torch keeps the answers, and kernels inherit them.
-    ``folder`` is what :func:`make` filled; a sandbox has it at ``shown``.
+    list of supported instructions is read here, once: torch keeps this list, and kernels inherit
+    it. :func:`make` filled ``folder``. In a sandbox, the path of this folder is ``shown``.
     """
     from torch._inductor import codecache, config, cpp_builder, cpu_vec_isa
 
@@ -88,7 +89,8 @@ def use(folder: Path, shown: str) -> None:
     config.cpp_cache_precompile_headers = True
     trials: Any = cpu_vec_isa.VecISA
     trials.check_build = remember
-    cpp_builder.CppTorchOptions(vec_isa=cpu_vec_isa.pick_vec_isa())  # asks g++ for its version, too
+    # this also asks g++ for its version
+    cpp_builder.CppTorchOptions(vec_isa=cpu_vec_isa.pick_vec_isa())
     trials.check_build = check
 
 
@@ -113,7 +115,8 @@ def _link_with(folder: Path) -> None:
     def changed(*given: Any, **named: Any) -> Any:
         definitions, include, cflags, ldflags, folders, *rest = options(*given, **named)
         folders = [str(folder) if each == TORCH_LIB_PATH else each for each in folders]
-        # without it, some linkers would forget a library of which they see no symbol used
+        # without `--no-as-needed`, some linkers would drop a library of which they see no symbol in
+        # use
         return definitions, include, cflags, [*ldflags, "Wl,--no-as-needed"], folders, *rest
 
     cpp_builder.get_cpp_torch_options = changed

@@ -1,7 +1,8 @@
 """Import, in the zygote, the modules that kernels need, so that no kernel imports them itself.
 
 A test compares the lists with what the labs import. Nothing here may start a thread, because a fork
-of a process with threads can hang. What each course needs, :mod:`hood.grader.inside.preload` has.
+of a process with threads can hang. :mod:`hood.grader.inside.preload` has the modules that every
+course needs.
 """
 
 from __future__ import annotations
@@ -14,12 +15,13 @@ from collections.abc import Iterable
 from typing import Any
 
 ALWAYS = (
-    # imported by the first operator on a tensor subclass; needs what the first `backward` would
+    # the first operator on a tensor subclass imports this module, which needs the imports of a
+    # first `backward`
     "torch.distributed.tensor",
     "einops._torch_specific",
 )
 
-# For labs that trace or compile. Other labs do without, which makes their kernels smaller.
+# Modules for labs that trace or compile. Kernels of other labs are smaller without these modules.
 TRACER = (
     "multiprocessing.synchronize",
     "sympy.physics.units",
@@ -39,14 +41,14 @@ TRACER = (
     "torch.distributed.tensor.experimental._attention",
     "torch.export._trace",
     "torch.fx.experimental.validator",
-    "torch.testing._internal.optests",  # for an operator of one's own
+    "torch.testing._internal.optests",  # for operators that learners register
     "torch.utils._cpp_embed_headers",
     "torch.utils.cpp_extension",
     "utils.instruments.launching",
     "utils.instruments.interpreter",
 )
 
-# What a lab may ask for with `preload:` in its header.
+# Groups that a lab may name with `preload:` in its header.
 ON_DEMAND = {
     "optimizers": (
         "torch._dynamo",  # hundreds of modules
@@ -67,10 +69,10 @@ ON_DEMAND = {
     ),
 }
 
-# `torch.manual_seed` formats three tracebacks for accelerators, even where there are none.
+# `torch.manual_seed` formats three tracebacks for accelerators, even without an accelerator.
 on_the_stack = ("torch.cuda", "torch.mps", "torch.random", "torch.xpu")
 
-# Modules of the course, and what the engine imports where there is torch.
+# Modules of the course, and modules that the engine imports if torch is installed.
 OURS = (
     "hood.judge.connection.torch_calls",
     "hood.judge.values.tensors",
@@ -83,14 +85,15 @@ OURS = (
 
 
 def preload() -> None:
-    """Import ``ALWAYS`` and ``OURS``, and go backward once."""
+    """Import ``ALWAYS`` and ``OURS``, and call backward once."""
     for name in ALWAYS:
         importlib.import_module(name)
     # torch starts autograd's threads at a process's first backward, one for each device. No GPU is
-    # visible here; but in a CUDA build FakeTensorMode then pretends that there are eight. As their
-    # threads start, an assertion of torch 2.13 fails now and then, and the kernel is aborted: two
-    # of fifty in a lab that compiles. Nor could it fork processes that go backward, as those of
-    # `torch.distributed` do. So go backward once, before anything is traced.
+    # visible here. But in a CUDA build FakeTensorMode pretends that there are eight. When their
+    # threads start, an assertion of torch 2.13 sometimes fails and aborts the kernel: two of fifty
+    # kernels in a lab that compiles. A kernel with these threads also could not fork processes that
+    # call backward, as `torch.distributed` needs them. So call backward once, before any code is
+    # traced.
     torch = importlib.import_module("torch")
     torch.ones((), requires_grad=True).backward()
     _let_modes_start_alone(True)
@@ -99,16 +102,16 @@ def preload() -> None:
 
 
 def _import(names: Iterable[str]) -> None:
-    """Import modules, except those that another torch does not have."""
+    """Import modules; skip those that this version of torch does not have."""
     for name in names:
         with contextlib.suppress(ModuleNotFoundError):
             importlib.import_module(name)
 
 
 def _make_letters() -> None:
-    """Fill the cache of outlines that views fill when they first write.
+    """Fill the cache of text outlines, which views would otherwise fill when they first draw text.
 
-    The fonts themselves are forgotten again: each has a file open, which no kernel inherits.
+    The fonts themselves are dropped, because each has an open file, which no kernel inherits.
     """
     letters = importlib.import_module("utils.views._text_outlines")
     for mono in (False, True):
@@ -117,10 +120,10 @@ def _make_letters() -> None:
 
 
 def _let_modes_start_alone(alone: bool) -> None:
-    """Keep a kernel's first dispatch mode from importing ``torch._dynamo``, or let it, as torch.
+    """Prevent or allow the import of ``torch._dynamo`` by a kernel's first dispatch mode.
 
-    A mode imports it to exclude its own work from compilation, which takes a second. A kernel that
-    traces nothing does not need that.
+    torch allows it: a mode imports it to exclude its own work from compilation. This takes a
+    second, and a kernel that traces nothing does not need it.
     """
     from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -131,8 +134,8 @@ def _let_modes_start_alone(alone: bool) -> None:
 def preload_group(name: str) -> None:
     """Import a group of :data:`ON_DEMAND`.
 
-    Dynamo switches the validation of ``torch.distributions`` off for the whole process when it is
-    imported. It is switched on again, so that a kernel begins as torch does.
+    The import of Dynamo switches the validation of ``torch.distributions`` off for the whole
+    process. This function switches it on again, so that a kernel starts with torch's default.
     """
     from torch.distributions import Distribution
 
@@ -142,18 +145,18 @@ def preload_group(name: str) -> None:
 
 
 def preload_tracer() -> None:
-    """Import what the first call of a traced function would, down to Inductor's door.
+    """Import what the first call of a traced function would import before Inductor.
 
-    For labs that trace and never emit code: Dynamo, AOTAutograd, fake tensors, ``opcheck``; and
-    Triton with its interpreter, which wants no compiler either.
+    This is for labs that trace and write no code: with Dynamo, AOTAutograd, fake tensors or
+    ``opcheck``, or with Triton's interpreter, which needs no compiler, either.
     """
     _let_modes_start_alone(False)
     _import(TRACER)
     from torch._dynamo import guards
     from torch._dynamo.backends.registry import list_backends
 
-    # Dynamo times the guards of each graph, for a log that no kernel keeps. It fills 32 MiB first,
-    # to empty the processor's caches. Each kernel would need that memory.
+    # Dynamo times the guards of each graph, for a log that no kernel keeps. Before that it fills 32
+    # MiB, to empty the processor's caches. Each kernel would need that memory.
     private: Any = guards
     private.profile_guard_manager = lambda root, local_scope, n_iters: 0.0
     list_backends()
@@ -163,7 +166,7 @@ def preload_compiler() -> None:
     """Do in advance what the first call of a compiled function does: imports and hashes.
 
     Inductor hashes the files of torch and Triton. It caches the results, and every kernel inherits
-    them. It also tries the compiler and the processor: see :mod:`utils.sandbox.headers`.
+    the cache. Inductor also tries the compiler and the processor: see :mod:`utils.sandbox.headers`.
     """
     preload_tracer()
     from unittest import mock
@@ -180,8 +183,8 @@ def preload_compiler() -> None:
         importlib.import_module(f"{serialized_patterns.__name__}.{pattern.name}")
     codecache.torch_key()
     codecache.triton_key()
-    # The patterns that Inductor looks for in every graph, 0.2 seconds of CPU. It traces them with
-    # fake tensors. Each trace would show a bar of tqdm, which starts a thread.
+    # Inductor looks for patterns in every graph. It traces the patterns with fake tensors, which
+    # takes 0.2 seconds of CPU. Each trace would show a bar of tqdm, which starts a thread.
     private: Any = hub
     with mock.patch.object(private.tqdm, "monitor_interval", 0, create=True):
         joint_graph.lazy_init(torch.device("cpu"))

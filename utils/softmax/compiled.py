@@ -1,4 +1,4 @@
-"""Compile kernels on any machine, and return what the compiler writes; it needs no GPU."""
+"""Compile kernels on any machine, without a GPU, and return what the compiler writes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from utils.instruments.launching import CompileError, require_triton
 from utils.softmax.launch import Direction, Launch, choose
 from utils.softmax.run import find_kernel, plan
 
-# Where PTX says that it comes from, letter by letter: the same wherever a notebook runs.
+# The characters of the source path in PTX: the same on every machine.
 _FILE = "/tmp/the_kernels/kernel_under_compilation.py"
 _STAGES = ("ttir", "ttgir", "llir", "ptx")
 _POINTERS = {
@@ -33,17 +33,17 @@ _POINTERS = {
 
 @dataclass(frozen=True)
 class Compiled:
-    """A kernel's texts, from Triton's own language down to the machine's."""
+    """A kernel's texts, from Triton's language down to machine code."""
 
     name: str  # the kernel's name
     target: str  # what it was compiled for, such as "sm_90"
     ttir: str  # Triton's IR: blocks, no threads yet
-    ttgir: str  # Triton's GPU IR: who holds which element
+    ttgir: str  # Triton's GPU IR: which thread has which element
     llir: str  # LLVM IR
     ptx: str  # NVIDIA's virtual assembly
-    sass: str | None  # the machine's own; None where nvdisasm and cuobjdump can't be found
-    registers: int | None  # of one thread; None where sass is
-    # bytes of memory that a thread uses in place of registers; None where sass is
+    sass: str | None  # machine code; None if nvdisasm and cuobjdump are missing
+    registers: int | None  # registers of one thread; None if sass is None
+    # bytes of memory that a thread uses in place of registers; None if sass is None
     stack: int | None
     shared: int  # bytes of shared memory of one program
     num_warps: int  # warps of 32 threads each in one program
@@ -61,17 +61,19 @@ def compiled(
 ) -> Compiled:
     """Return the softmax kernel that a GPU would run for contiguous (rows, columns) inputs.
 
-    The target is "sm_80", "sm_90", …; the GPU need not be there. The number of rows decides how
-    many a program takes. `align` is the power of two that the kernel is told divides the width, by
-    default the largest up to 16; with align=1 it must load 600 columns one by one. `launch` is
-    taken instead of the one that the table chooses. Raises ValueError if `target`, `dtype` or
-    `align` is not one of those supported; TritonMissing and CompileError as `compile_kernel` does.
+    The target is "sm_80", "sm_90", …; this machine needs no such GPU. The number of rows decides
+    how many rows a program takes. `align` is a power of two that divides the width; the kernel
+    relies on it. By default it is the largest such power up to 16. With align=1 the kernel must
+    load 600 columns one by one. `launch` replaces the launch from the table. Raises ValueError if
+    `target`, `dtype` or `align` is not supported; TritonMissing and CompileError like
+    `compile_kernel`.
     """
     if dtype not in _POINTERS:
         raise ValueError(f"dtype: expected one of {', '.join(map(str, _POINTERS))}, got {dtype}")
     if align is not None and (align not in (1, 2, 4, 8, 16) or columns % align):
         raise ValueError(
-            f"align: expected 1, 2, 4, 8 or 16, dividing columns={columns}, got {align}"
+            "align must be 1, 2, 4, 8 or 16 and must divide the number of columns "
+            f"({columns}), got {align}"
         )
     launch = launch or choose(direction, dtype.itemsize, rows, columns)
     meta = torch.empty(rows, columns, dtype=dtype, device="meta")
@@ -80,7 +82,7 @@ def compiled(
     if align is not None:
         arguments["ALIGN"] = align
 
-    # A launch makes a constant of a stride that is 1, and of what is written in capitals.
+    # A launch turns strides of 1, and arguments in capitals, into constants.
     constants = {
         key: value for key, value in arguments.items() if key.isupper() or key.endswith("stride")
     }
@@ -113,13 +115,13 @@ def compile_kernel(
 
         compile_kernel(add, {"x_ptr": "*fp32", "n": "i32"}, {"BLOCK": 1024}, divisible=["x_ptr"])
 
-    The kernel is what `@triton.jit` returned, or the plain function; of its module it may use `tl`,
-    `triton`, other `@triton.jit` functions and `tl.constexpr` values. `signature` maps an argument
-    to its type in Triton ("*fp32", which is a pointer, "i32", "fp32"), `constants` each
-    `tl.constexpr` argument to its value: a number, bool, or dtype of `tl`. `divisible` are
-    arguments known to be multiples of 16, as a launch finds out; an address that is one allows wide
-    loads. Raises ValueError if arguments are missing or the target is unknown; CompileError, with
-    Triton's message, if the kernel does not compile.
+    The kernel is what `@triton.jit` returned, or the plain function. It may use these names of its
+    module: `tl`, `triton`, other `@triton.jit` functions and `tl.constexpr` values. `signature`
+    maps an argument to its type in Triton ("*fp32", which is a pointer, "i32", "fp32").
+    `constants` maps each `tl.constexpr` argument to its value: a number, bool, or dtype of `tl`.
+    `divisible` names arguments that are multiples of 16; a real launch finds them itself. An
+    address that is a multiple of 16 allows wide loads. Raises ValueError if arguments are missing
+    or the target is unknown; CompileError, with Triton's message, if the kernel does not compile.
     """
     require_triton()
     import triton
@@ -133,8 +135,8 @@ def compile_kernel(
     expected, given = list(inspect.signature(function).parameters), [*signature, *constants]
     if sorted(expected) != sorted(given):
         raise ValueError(
-            f"{name} takes {', '.join(expected)}: each must be in signature or "
-            f"constants, once; got {', '.join(given)}"
+            f"{name} takes {', '.join(expected)}: list each once, in signature or in "
+            f"constants; got {', '.join(given)}"
         )
     with compiling(), tempfile.TemporaryDirectory() as folder, triton.knobs.cache.scope():
         triton.knobs.cache.dir = folder
@@ -158,7 +160,7 @@ def compile_kernel(
 
 
 def _machine_code(folder: Path, made: Any) -> dict[str, Any]:
-    """Return SASS, registers and stack; None without the tools, which Triton's package brings."""
+    """Return SASS, registers and stack; None if Triton's package has no tools for this."""
     from unittest import mock
 
     import triton
@@ -170,7 +172,7 @@ def _machine_code(folder: Path, made: Any) -> dict[str, Any]:
     silent = functools.partial(subprocess.check_output, stderr=subprocess.DEVNULL)
     try:
         with mock.patch.object(disasm, "subprocess", mock.Mock(check_output=silent)):
-            sass = made.asm["sass"]  # the disassembler warns of its own formats
+            sass = made.asm["sass"]  # the disassembler warns about its own formats
         numbers = dict(re.findall(r"(REG|STACK):(\d+)", silent(command, text=True)))
     except (OSError, RuntimeError, subprocess.CalledProcessError):
         return dict.fromkeys(("sass", "registers", "stack"))

@@ -1,24 +1,24 @@
 """The kernels of a fused row softmax, in Triton.
 
-Two shapes of one idea, each with its backward:
+There are two forms, each with its backward:
 
     rows   a program takes whole rows in one tile, so every byte is read once and written once
     loop   a program walks along one row in tiles, for rows that no register file can hold
 
-Both accumulate in `ACC`: float32 for inputs of up to 32 bits, float64 for float64.
+Both forms accumulate in `ACC`: float32 for inputs of up to 32 bits, float64 for float64.
 
-Three things here are about speed only. Widths and row strides arrive as a number of groups of
-`ALIGN`: 600 is no multiple of 16, which is all that Triton asks of a run-time integer, so it would
-have to load 600 columns one by one; 75 groups of 8 tell it that four or eight neighbours may be
-moved at once. The loop reads a row first forward and then backward, so that what the second pass
-wants first is what the caches still hold. And inside the loop each thread keeps a maximum and a
-sum of its own over `VEC` neighbouring columns, so that no thread waits for another before the end.
+Three things here are only for speed. Widths and row strides arrive as a number of groups of
+`ALIGN`. 600 is not a multiple of 16, which is the only divisor that Triton tests, so the kernel
+would have to load 600 columns one by one; 75 groups of 8 show that four or eight neighbours may be
+moved at once. The loop reads a row first forward and then backward, so that the second pass starts
+with values that are still in the caches. And inside the loop each thread keeps a separate maximum
+and sum over `VEC` neighbouring columns, so that no thread waits for another before the end.
 """
 
 import triton
 import triton.language as tl
 
-# One binary for every size: what matters about a size is in `ALIGN`.
+# Triton compiles one binary for all sizes. `ALIGN` says what the code must know about a size.
 SIZES = ["rows", "column_groups", "x_row_groups", "g_row_groups", "y_row_groups"]
 
 
@@ -43,7 +43,7 @@ def softmax_rows(
     inside = (row < rows) & (column < columns)
 
     x_tile = x_ptr + row * x_row_groups * ALIGN + column * x_column_stride
-    # Whatever lies outside a row must not win its maximum nor add to its sum: exp(-inf) is 0.
+    # Lanes outside a row must not change its maximum or its sum: they are -inf, and exp(-inf) is 0.
     x = tl.load(x_tile, mask=inside, other=-float("inf"), eviction_policy="evict_first").to(ACC)
     exponential = tl.exp(x - tl.max(x, 1)[:, None])
     y = exponential * (1.0 / tl.sum(exponential, 1))[:, None]
@@ -119,7 +119,8 @@ def softmax_loop(
             eviction_policy="evict_last",
         ).to(ACC)
         raised = tl.maximum(top, tl.max(x, 1))
-        # Nothing but -inf so far: -inf - -inf would be NaN, and a later number would inherit it.
+        # If all numbers so far are -inf, -inf - -inf would be NaN, and every later sum would be
+        # NaN, too.
         base = tl.where(raised == -float("inf"), 0.0, raised)
         total = total * tl.exp(top - base) + tl.sum(tl.exp(x - base[:, None]), 1)
         top = raised
@@ -135,7 +136,8 @@ def softmax_loop(
             other=-float("inf"),
             eviction_policy="evict_first",
         ).to(ACC)
-        # Here the true maximum: a row of nothing but -inf is NaN, as in torch.softmax.
+        # Here the true maximum is used, so a row that has only -inf becomes NaN, as in
+        # torch.softmax.
         y = tl.exp(x - peak) * scale
         tl.store(
             y_row + column,

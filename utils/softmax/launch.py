@@ -1,6 +1,6 @@
-"""Choose how a kernel is launched: which of the two, how much a program takes, with how many warps.
+"""Choose a launch: rows kernel or loop kernel, elements for each program, and warps.
 
-`TABLE` is the only place for a GPU's measurements. `python -m benchmarks.gpu --tune` tries the
+Everything that was measured on a GPU is in `TABLE`. `python -m benchmarks.gpu --tune` tries the
 choices on the GPU at hand and prints rules in the form of this file.
 """
 
@@ -16,16 +16,16 @@ Direction = Literal["forward", "backward"]
 class Launch:
     """One way to launch."""
 
-    # whether it is the loop kernel: one row a program, in tiles of `tile` columns. Else it is the
-    # rows kernel: as many whole rows as fit in the tile.
+    # True for the loop kernel: a program has one row, in tiles of `tile` columns. False for the
+    # rows kernel: a program has as many whole rows as fit in the tile.
     loop: bool
-    tile: int  # elements that a program holds at once, a power of two
+    tile: int  # elements that a program has at once, a power of two
     warps: int  # warps of 32 threads each, a power of two
 
 
 @dataclass(frozen=True)
 class Rule:
-    """The launch for at most so many rows of at most so many columns."""
+    """The launch for at most `rows` rows of at most `columns` columns."""
 
     rows: float
     columns: float
@@ -33,7 +33,7 @@ class Rule:
 
 
 ANY = float("inf")
-FEW = 1024  # rows; an H100 has 132 multiprocessors, so a row finds several of their warps idle
+FEW = 1024  # rows; an H100 has 132 multiprocessors, so several warps are free for each row
 
 
 def _rows(tile: int, warps: int) -> Launch:
@@ -44,13 +44,14 @@ def _loop(tile: int, warps: int) -> Launch:
     return Launch(True, tile, warps)
 
 
-# (direction, bytes per element) -> rules; the first that fits counts. Reasoned from the compiler's
-# resource report: nothing spills; a thread has 4 to 8 loads of 16 bytes under way. Many narrow rows
-# get a warp or two each, so that hardly anything waits at a barrier; few get four, for a shorter
-# chain. A loop's tile is so large that only one program fits on a multiprocessor: fewer rows under
-# way leave more of each in the caches for the second pass. Then measured on an H100: each rule is
-# within 5 % of the best of up to 14 launches, at its width and at the numbers of rows that the
-# record names; float64's are reasoned still.
+# (direction, bytes per element) -> rules; the first rule that fits applies. The rules come from the
+# compiler's resource report: no register spills, and a thread has 4 to 8 active loads of 16 bytes.
+# Many narrow rows get one or two warps each, so that warps rarely wait at a barrier. Few rows get
+# four warps each, for a shorter chain. A loop's tile is so large that only one program fits on a
+# multiprocessor: with fewer active rows, more of each row stays in the caches for the second pass.
+# The rules were then measured on an H100. Each is within 5 % of the best of up to 14 launches, at
+# its width and at the numbers of rows that the record names. The rules for float64 were not
+# measured.
 TABLE: dict[tuple[Direction, int], tuple[Rule, ...]] = {
     ("forward", 2): (
         Rule(FEW, 1024, _rows(1024, 4)),
@@ -106,14 +107,14 @@ def choose(direction: Direction, itemsize: int, rows: int, columns: int) -> Laun
     for rule in TABLE[direction, itemsize]:
         if rows <= rule.rows and columns <= rule.columns:
             return rule.launch
-    raise AssertionError(f"the last rule of TABLE[{direction!r}, {itemsize}] fits nothing else")
+    raise AssertionError(f"the last rule of TABLE[{direction!r}, {itemsize}] must fit all sizes")
 
 
 def choose_interpreted(columns: int) -> Launch:
-    """Return the launch for the interpreter: a program costs milliseconds, whatever its size."""
+    """Return the launch for the interpreter, where a program of any size takes milliseconds."""
     return Launch(True, 4096, 4) if columns > 4096 else Launch(False, 65536, 4)
 
 
 def power_of_two(number: int) -> int:
-    """Return the smallest power of two that is at least `number`, itself at least 1."""
+    """Return the smallest power of two that is at least `number` and at least 1."""
     return 1 << (number - 1).bit_length()

@@ -26,7 +26,7 @@ def row_softmax_backward(grad_output: Tensor, y: Tensor) -> Tensor:
     return run.backward(grad_output, y)
 
 
-# What a tracer needs to know: shape, dtype, device and strides of a result, without computing it.
+# What a tracer must know about a result: shape, dtype, device and strides. Nothing is computed.
 
 
 @row_softmax.register_fake
@@ -39,8 +39,8 @@ def _(grad_output: Tensor, y: Tensor) -> Tensor:
     return torch.empty(y.shape, dtype=y.dtype, device=y.device)
 
 
-# Autograd. The backward is an operator with a backward of its own, so that it can be differentiated
-# again; that second one is plain PyTorch, which can be differentiated as often as anyone likes.
+# Autograd. The backward is an operator that has a backward, too, so that it can be differentiated
+# again. The second backward is plain PyTorch, which can be differentiated any number of times.
 
 
 def _save_output(ctx: Any, inputs: tuple[Tensor], output: Tensor) -> None:
@@ -57,7 +57,7 @@ def _save_inputs(ctx: Any, inputs: tuple[Tensor, Tensor], output: Tensor) -> Non
 
 
 def _vjp_of_backward(ctx: Any, v: Tensor) -> tuple[Tensor | None, Tensor | None]:
-    """Return the gradients of g and y, with v the gradient of dx = y * (g - sum(g * y))."""
+    """Return the gradients of g and y, where v is the gradient of dx = y * (g - sum(g * y))."""
     g, y = ctx.saved_tensors
     grad_g = grad_y = None
     if ctx.needs_input_grad[0]:
@@ -74,7 +74,7 @@ row_softmax.register_autograd(_vjp, setup_context=_save_output)
 row_softmax_backward.register_autograd(_vjp_of_backward, setup_context=_save_inputs)
 
 
-# vmap: a batch dimension is one more leading dimension, of which a row softmax takes any number.
+# vmap: a batch dimension is an additional leading dimension; a row softmax takes any number.
 
 
 @row_softmax.register_vmap
@@ -95,13 +95,14 @@ def softmax(x: Tensor, dim: int = -1) -> Tensor:
     """Return exp(x) / sum(exp(x)) along `dim`, as `torch.softmax` does, by this package's kernels.
 
     Differentiable any number of times; works in `torch.compile(fullgraph=True)` and `torch.vmap`.
-    `torch.func.grad` refuses it, as every operator made by `torch.library.custom_op`. Autocast does
-    not change the dtype.
+    `torch.func.grad` refuses every operator that `torch.library.custom_op` made, including this
+    one. Autocast does not change the dtype.
+
     x: float16, bfloat16, float32 or float64, any shape and strides, on a CPU or a GPU. Sums are
     accumulated in float64 for float64, else in float32. dim: the dimension. Returns a tensor of x's
     shape and dtype, contiguous for the last dimension, a transposed view for another. A row with
-    NaN or +inf, or with nothing but -inf, is NaN. Raises TypeError for another dtype; IndexError if
-    x has no such dimension; TritonMissing if Triton is not installed.
+    NaN or +inf, or with only -inf, becomes NaN. Raises TypeError for another dtype; IndexError if x
+    has no such dimension; TritonMissing if Triton is not installed.
     """
     if x.dtype not in run.DTYPES:
         names = ", ".join(str(dtype).removeprefix("torch.") for dtype in run.DTYPES)

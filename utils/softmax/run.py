@@ -20,7 +20,7 @@ _INT32 = 2**31 - 1
 def forward(x: Tensor, launch: Launch | None = None) -> Tensor:
     """Return softmax(x) over the last dimension of x (…, columns), contiguous.
 
-    ``launch``: instead of the one that the table chooses, for benchmarks and tests.
+    ``launch`` replaces the launch from the table, for benchmarks and tests.
     """
     y = allocate(x)
     if x.numel():
@@ -29,7 +29,7 @@ def forward(x: Tensor, launch: Launch | None = None) -> Tensor:
 
 
 def backward(grad_output: Tensor, y: Tensor, launch: Launch | None = None) -> Tensor:
-    """Return the gradient of x, contiguous, from that of y = softmax(x), both (…, columns)."""
+    """Return x's gradient, contiguous, from the gradient of y = softmax(x), both (…, columns)."""
     dx = allocate(y)
     if y.numel():
         _run("backward", {"g": grad_output, "y": y}, dx, launch)
@@ -48,7 +48,7 @@ def _run(
     if launch is None and compiles_for(out.device):
         launch = choose(direction, out.element_size(), rows, columns)
     launch = launch or choose_interpreted(columns)
-    # reshape copies only where no single stride leads from row to row.
+    # reshape copies the tensor only if the distance from row to row differs.
     flat = {name: tensor.reshape(rows, columns) for name, tensor in inputs.items()}
     grid, arguments = plan(flat, out, launch)
     kernel = find_kernel(direction, launch)
@@ -85,14 +85,14 @@ def plan(
 
 
 def _strides(tensor: Tensor) -> tuple[int, int]:
-    """Row and column stride in elements; that of a dimension of size 1 is normalised."""
+    """Row and column stride in elements; the stride of a dimension of size 1 is normalised."""
     rows, columns = tensor.shape
     column = tensor.stride(1) if columns > 1 else 1
     return (tensor.stride(0) if rows > 1 else columns, column)
 
 
 def find_kernel(direction: Direction, launch: Launch) -> Any:
-    """Return the `@triton.jit` kernel that a launch is for."""
+    """Return the `@triton.jit` kernel of a launch."""
     require_triton()
     from utils.softmax import kernel
 

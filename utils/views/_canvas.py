@@ -1,4 +1,4 @@
-"""A sheet to draw on in CSS pixels, from the top left: what every view's figure is made of.
+"""A sheet to draw on in CSS pixels, from the top left. Every view draws its figure on such a sheet.
 
 One axes covers the whole figure, so an x or y of a view is a pixel at 100 % zoom, and things
 line up exactly.
@@ -21,7 +21,7 @@ from hood.audience import text_only
 from utils.notebook.style import CARD, CSS_DPI, INK, MUTED, RULE, WIDTH, points
 from utils.views._text_outlines import MIDDLE, cut, text_path, text_width, wrap
 
-MARGIN = 26  # CSS pixels around what a card shows
+MARGIN = 26  # CSS pixels around the content of a card
 INNER = WIDTH - 2 * MARGIN
 RIGHT = WIDTH - MARGIN
 TITLE, TEXT, SMALL = 18, 14, 11  # font sizes in CSS pixels; 14 is 7 where the sheet is 420 wide
@@ -33,15 +33,16 @@ PLAIN = "{:g}".format
 Box = tuple[float, float, float, float]
 Point = tuple[float, float]
 Drawing = tuple[Figure, str]
-Kind = tuple[Any, ...]  # of a legend: a name, its fill, and if it has one the edge as `box` has it
+# an entry of a legend: a name, its fill, and optionally its edge, as for `box`
+Kind = tuple[Any, ...]
 Shape = tuple[Path, str, str, float, Any]  # a path, its fill, its edge's colour, width and dashes
 
 
 class Canvas:
-    """A figure of WIDTH, with a sentence at its top; what is drawn later lies over what was before.
+    """A figure of WIDTH, with a sentence at its top; later shapes cover earlier shapes.
 
-    title: the sentence, which takes as many lines as it needs. top: where the first thing below it
-    may start. unseen: whether the sheet stays empty, because nobody looks (`audience.text_only`).
+    title: the sentence, in as many lines as necessary. top: the y at which the content below it may
+    start. unseen: whether the sheet stays empty, because nobody looks at it (`audience.text_only`).
     """
 
     def __init__(self, title: str) -> None:
@@ -70,18 +71,18 @@ class Canvas:
         size: float = TEXT,
         mono: bool = False,
     ) -> None:
-        """One line of text with the middle of its digits at y; text lies over everything else."""
+        """Draw one line of text on top of everything, with the middle of its digits at y."""
         if not self.unseen:
             baseline = y + MIDDLE * size
             letters = text_path(x, baseline, words, size=size, mono=mono, ha=ha)
             self._letters.append((letters, colour, "none", 0, "solid"))
 
     def note(self, x: float, y: float, words: str, ha: str = "left") -> None:
-        """A small label in the muted colour."""
+        """Draw a small label in the muted colour."""
         self.text(x, y, words, MUTED, ha, size=SMALL)
 
     def paragraph(self, y: float, words: str, lines: int, colour: str = INK) -> None:
-        """Words over the whole width, from the line at y on, at most so many lines of them."""
+        """Draw text over the whole width: at most `lines` lines, the first line at y."""
         for row, line in enumerate(wrap(words, INNER, size=TEXT)[:lines]):
             self.text(MARGIN, y + LINE * row, cut(line, INNER), colour)
 
@@ -95,15 +96,15 @@ class Canvas:
         radius: float = 0,
         dashed: bool = False,
     ) -> None:
-        """A rectangle (x, y, width, height): a square one for storage, a round one for a view."""
+        """Draw a rectangle (x, y, width, height): round for a view, square for a storage."""
         self._add(_box(*box, radius), fill, edge, line, dashed)
 
     def legend(
         self, x: float, y: float, kinds: Sequence[Kind], step: float = 0, size: float = TEXT
     ) -> float:
-        """A square before each name, `step` from one to the next, or as far as the words need.
+        """Draw names, each with a square before it; the squares are `step` apart, if it is not 0.
 
-        Returns where a next one may begin.
+        Returns the x at which a next entry may begin.
         """
         side = 12 if size > SMALL else 10
         for name, fill, *edge in kinds:
@@ -114,22 +115,22 @@ class Canvas:
         return x
 
     def frame(self, box: Box) -> None:
-        """A lit cell's border, set off from the cells around it."""
+        """Draw the border of a lit cell, with a gap to the cells around it."""
         self.box(box, "none", edge=CARD, line=5)
         self.box(box, "none", edge=INK, line=2.2, radius=3)
 
     def polygon(self, corners: Sequence[Point], fill: str) -> None:
-        """A filled shape with straight sides."""
+        """Draw a filled shape with straight sides."""
         self._add(Path([*corners, corners[0]], closed=True), fill)
 
     def line(
         self, path: Sequence[Point], colour: str = RULE, line: float = 1, *, dashed: bool = False
     ) -> None:
-        """A path along straight pieces."""
+        """Draw a path along straight pieces."""
         self._add(Path(path), "none", colour, line, dashed)
 
     def wires(self, ways: Sequence[Sequence[Point]], colour: str = INK, line: float = 1.6) -> None:
-        """Paths with rounded bends, cased in the ground so that they read over what they cross."""
+        """Draw paths with rounded bends; an outline separates them from crossed shapes."""
         for edge, wide in ((CARD, line + 3), (colour, line)):
             for way in ways:
                 self._add(_rounded(way, 5), "none", edge, wide)
@@ -137,7 +138,7 @@ class Canvas:
     def marker(
         self, x: float, y: float, marker: str, size: float, fill: str, edge: str = "none"
     ) -> None:
-        """One of matplotlib's marker shapes, `size` CSS pixels across."""
+        """Draw one of matplotlib's marker shapes, `size` CSS pixels across."""
         style = MarkerStyle(marker)
         path = style.get_path().transformed(style.get_transform())
         vertices: Any = path.vertices
@@ -152,7 +153,8 @@ class Canvas:
         self.figure.set_size_inches(WIDTH / CSS_DPI, height / CSS_DPI)
         if not self.unseen:
             self._axes.set(xlim=(0, WIDTH), ylim=(height, 0))
-            # In one go: what a redraw costs is the number of collections.
+            # All shapes are drawn in one collection, because the time of a redraw depends on the
+            # number of collections.
             paths, fills, edges, lines, dashes = zip(*self._shapes, *self._letters, strict=True)
             drawn = PathCollection(
                 paths,
@@ -179,7 +181,7 @@ def _box(x: float, y: float, width: float, height: float, radius: float) -> Path
 
 
 def _rounded(corners: Sequence[Point], radius: float, *, closed: bool = False) -> Path:
-    """Straight pieces through `corners` (a closed path ends where it begins), bends rounded."""
+    """Straight pieces through `corners`, with rounded bends; a closed path repeats its start."""
     at = np.asarray(corners, float)
     bends = range(len(at) - 1) if closed else range(1, len(at) - 1)
     vertices = [] if closed else [at[0]]
@@ -203,7 +205,7 @@ class Axes:
     """A frame of `canvas` from (left, top), `wide` x `high`.
 
     x, y: (lowest, highest) number; lowest < highest, above 0 on a logarithmic axis. log: the names
-    of those.
+    of logarithmic axes.
     """
 
     def __init__(
@@ -223,39 +225,39 @@ class Axes:
         self._x, self._y, self._log = x, y, log
 
     def px(self, x: float) -> float:
-        """The pixel of a number on the x axis."""
+        """Return the pixel of a number on the x axis."""
         return self.left + _share(x, *self._x, "x" in self._log) * (self.right - self.left)
 
     def py(self, y: float) -> float:
-        """The pixel of a number on the y axis, never far outside the frame."""
+        """Return the pixel of a number on the y axis, never far outside the frame."""
         share = min(max(_share(y, *self._y, "y" in self._log), -1.0), 2.0)
         return self.bottom - share * (self.bottom - self.top)
 
     def grid_y(self, values: Sequence[float], label: Callable[[float], str] = PLAIN) -> None:
-        """A hairline and a label, left of the frame, for each value."""
+        """Draw for each value a hairline, and a label left of the frame."""
         for value in values:
             y = self.py(value)
             self.canvas.line([(self.left, y), (self.right, y)], RULE, 0.8)
             self.canvas.text(self.left - 8, y, label(value), MUTED, "right")
 
     def labels_x(self, values: Sequence[float], label: Callable[[float], str] = PLAIN) -> None:
-        """A label below the frame for each value."""
+        """Draw a label below the frame for each value."""
         for value in values:
             self.canvas.text(self.px(value), self.bottom + 16, label(value), MUTED, "center")
 
     def steps_x(self, unit: str, end: float = RIGHT, room: float = 60) -> None:
-        """Round numbers below the frame, and what they count, which ends at `end`."""
+        """Draw round numbers below the frame, and the axis label, which ends at `end`."""
         places = round_steps(*self._x)
         self.labels_x([x for x in places if x >= self._x[0] and self.px(x) < end - room])
         self.canvas.text(end, self.bottom + 16, unit, MUTED, "right")
 
     def cursor(self, x: float, reach: float = 0) -> None:
-        """A dashed line at a number of the x axis, which goes so far beyond the frame."""
+        """Draw a dashed line at a number of the x axis, extended by `reach` outside the frame."""
         at = self.px(x)
         self.canvas.line([(at, self.top - reach), (at, self.bottom + reach)], INK, dashed=True)
 
     def curve(self, xs: Sequence[float], ys: Sequence[float], colour: str, line: float = 2) -> None:
-        """A curve through the points, cut at the frame and broken where a value is not finite."""
+        """Draw a curve through the points, cut at the frame, with gaps at non-finite values."""
         finite = [math.isfinite(y) for y in ys]
         inside = [
             min(max(self.py(y), self.top - 1), self.bottom + 1) if ok else math.nan
@@ -265,7 +267,7 @@ class Axes:
         self.canvas.line(points, colour, line)
         around = zip([False, *finite], finite, [*finite[1:], False], strict=False)
         for (x, y), near in zip(points, around, strict=True):
-            if near == (False, True, False):  # nothing to draw a line to
+            if near == (False, True, False):  # no second point for a line
                 self.canvas.box((x - 2, y - 2, 4, 4), colour)
 
 
@@ -277,13 +279,13 @@ def _share(value: float, low: float, high: float, log: bool) -> float:
 
 
 def decades(low: float, high: float, most: int = 20) -> list[float]:
-    """Powers of ten in [low, high], thinned to at most `most`."""
+    """Return at most `most` of the powers of ten in [low, high], evenly spaced."""
     powers = range(math.ceil(math.log10(low)), math.floor(math.log10(high)) + 1)
     return [10.0**power for power in powers if power % -(-len(powers) // most) == 0]
 
 
 def round_steps(low: float, high: float, about: int = 5) -> list[float]:
-    """Round numbers from `low` to `high`, about so many: 0, 50, 100, ..."""
+    """Return about `about` round numbers from `low` to `high`: 0, 50, 100, ..."""
     if not low < high:
         return [low]
     ticks = MaxNLocator(about, steps=(1, 2, 5, 10), min_n_ticks=1).tick_values(low, high)

@@ -15,10 +15,10 @@ CONTROL_WIDTH = "420px"
 class Control:
     """A control of a view."""
 
-    kind: str  # that of its widget
-    name: str  # what stands beside it
-    start: Any  # the value that it has at first
-    # (label, value) of each place; none where anything can be typed
+    kind: str  # the class of its widget
+    name: str  # the text beside it
+    start: Any  # its first value
+    # (label, value) of each position; empty if any text can be typed
     offered: tuple[tuple[str, Any], ...] = ()
 
     def __post_init__(self) -> None:
@@ -29,7 +29,7 @@ class Control:
             raise ValueError(f"{self.name}: expected {span}, got {self.start!r}")
 
     def widget(self, ipywidgets: Any) -> Any:
-        """The widget, made by the ipywidgets module."""
+        """Return the widget, made by the ipywidgets module."""
         how: dict[str, Any] = {"value": self.start, "description": self.name}
         if self.kind == "IntSlider":
             how |= {"min": self.offered[0][1], "max": self.offered[-1][1]}
@@ -43,27 +43,28 @@ class Control:
             how |= {"step": 0.1}
         widget = getattr(ipywidgets, self.kind)(**how)
         widget.layout.width, widget.layout.max_width = CONTROL_WIDTH, "100%"
-        if self.kind == "Checkbox":  # a box belongs to the words behind it
+        if self.kind == "Checkbox":  # a checkbox belongs to the text after it
             widget.layout.width, widget.layout.margin = "auto", "2px 18px 2px 2px"
         return widget
 
 
 def slider(name: str, start: int, low: int, high: int) -> Control:
-    """A slider over the whole numbers from `low` to `high`; ValueError for another start."""
+    """A slider over the whole numbers from `low` to `high`; ValueError for a start outside them."""
     return Control("IntSlider", name, start, tuple((str(k), k) for k in range(low, high + 1)))
 
 
 def choice(
     name: str, start: Any, values: Sequence[Any], labels: Sequence[str] = (), buttons: bool = False
 ) -> Control:
-    """A slider over any values, or a button for each; ValueError for a start that is none of them.
+    """A slider over any values, or a button for each; ValueError for a start that is not a value.
 
-    A list to choose from would open and close by the mouse alone: its keys move JupyterLab's cells.
+    A drop-down list would need a mouse, because the keys that move in a list also move JupyterLab's
+    cells.
     """
     offered = tuple(zip(labels or map(str, values), values, strict=True))
     return Control("ToggleButtons" if buttons else "SelectionSlider", name, start, offered)
 
 
 def switch(name: str, start: bool) -> Control:
-    """A box to tick."""
+    """Return a box to tick."""
     return Control("Checkbox", name, start, (("off", False), ("on", True)))

@@ -21,7 +21,7 @@ FORMATS = (
 
 @dataclass(frozen=True)
 class Format:
-    """A dtype as sign, `exponent` and `fraction` bits.
+    """A dtype: a sign bit, and the numbers of its `exponent` and `fraction` bits.
 
     A normal number is (1 + f / 2**fraction) * 2**(e - bias), a subnormal one has no leading 1.
     """
@@ -53,14 +53,17 @@ class Format:
         return math.ldexp(1.0, 1 - self.bias - self.fraction)
 
     def gap(self, value: float) -> float:
-        """From a stored `value` to the next one away from zero (one ulp); nan for inf and nan."""
+        """Return the gap (one ulp) from a stored `value` to the next number away from zero.
+
+        It is nan if `value` is not finite.
+        """
         if not math.isfinite(value):
             return math.nan
         power = math.frexp(value)[1] - 1 if value else -self.bias
         return math.ldexp(1.0, max(power, 1 - self.bias) - self.fraction)
 
     def number(self, place: int) -> float:
-        """The `place`-th number above zero, below it for a negative one; neighbours differ by 1."""
+        """Return the `place`-th number above zero, or below zero for a negative place."""
         power, fraction = divmod(abs(place), 1 << self.fraction)
         lead = 1 if power else 0
         units = (lead << self.fraction) + fraction
@@ -68,7 +71,7 @@ class Format:
         return size if place >= 0 else -size
 
     def place(self, value: float) -> int:
-        """The place of the largest number not above the finite `value`; the last one beyond it."""
+        """The place of the largest number not above the finite `value`, or else the last place."""
         size = min(abs(value), self.largest)
         power = max(math.frexp(size)[1] - 1 if size else -self.bias, 1 - self.bias)
         steps = math.ldexp(size, self.fraction - power)  # in units of the gap
@@ -78,7 +81,7 @@ class Format:
 
 @lru_cache
 def format_of(dtype: torch.dtype) -> Format:
-    """Return the `Format` of a dtype; TypeError for one that is not sign, exponent, fraction."""
+    """Return the `Format` of a dtype; TypeError unless it has sign, exponent and fraction."""
     if dtype not in FORMATS:
         names = ", ".join(str(known).removeprefix("torch.") for known in FORMATS)
         raise TypeError(f"expected a floating-point dtype ({names}), got {dtype}")
@@ -90,19 +93,19 @@ def format_of(dtype: torch.dtype) -> Format:
 
 @dataclass(frozen=True)
 class Stored:
-    """What is left of a number in a dtype. `error`, `gap`: nan where it is not finite."""
+    """A number as a dtype stores it. `error`, `gap`: nan if the stored number is not finite."""
 
     format: Format
     sign: str  # the bits, as "0" and "1"
     exponent: str
     fraction: str
     value: float
-    error: float  # value - the number asked for
+    error: float  # value - the original number
     gap: float
 
     @property
     def kind(self) -> str:
-        """ "normal", "subnormal", "zero", "saturated" (the largest, far from it), "inf", "nan"."""
+        """ "normal", "subnormal", "zero", "saturated" (far too large), "inf", "nan"."""
         if math.isnan(self.value):
             return "nan"
         if math.isinf(self.value):

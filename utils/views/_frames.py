@@ -1,7 +1,8 @@
-"""A view for a page without a kernel: pictures of it, made beforehand for places of its controls.
+"""The pictures of a view for a page without a kernel, made in advance for its controls' positions.
 
-Where all places together are few, each has its picture. Else long ranges are thinned, evenly, and
-of what is still too many those come first that move one control from where it starts.
+If there are only a few combinations of positions, each has its own picture. Otherwise long ranges
+are thinned evenly. If there are still too many combinations, those in which only one control
+has moved are made first.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ from utils.views._canvas import Drawing
 from utils.views._controls import Control
 
 MOST = 64  # pictures of a view
-MOST_BYTES = 900_000  # of all its pictures but the first, which are loaded together
-FEWEST = 4  # places at which a range still tells how things go on
-SPOT = 8  # places of a thinned range that can't be combined with all others
+MOST_BYTES = 900_000  # bytes of all its pictures without the first; they are loaded together
+FEWEST = 4  # positions that are enough to show the course of a range
+SPOT = 8  # positions of a thinned range that can't be combined with all others
 
 Place = tuple[int, ...]
 
@@ -33,18 +34,18 @@ def frames(
     tries: Sequence[Sequence[Any]],
     first: Drawing,
 ) -> dict[str, Any]:
-    """The pictures of a view, as a value of JSON.
+    """Return the pictures of a view, as a value of JSON.
 
-    Under "controls" stand their kind, name, labels and start; under "base" the first picture as a
-    PNG; under "pictures" what others change of it, as (x, y, width, height, lossless WebP); under
-    "frames" for a place such as "0,2" the number of its picture (-1 for the base) and its
-    alternative text, or the message that it has instead.
-    draw, tries: as in `utils.views._view.present`. first: what is drawn of the controls' first
-    values.
+    "controls" has the kind, the name, the labels and the start of each control. "base" is the first
+    picture as a PNG. "pictures" has the changed parts of the other pictures, as (x, y, width,
+    height, lossless WebP). "frames" maps a place such as "0,2" to the number of its picture (-1 for
+    the base) and the
+    alternative text. A place without a picture has a message instead. draw, tries: as in
+    `utils.views._view.present`. first: the drawing for the controls' first values.
     """
     figure, alt = first
     single = any(not control.offered for control in controls)
-    if single:  # one choice stands for all that could be typed
+    if single:  # one choice represents every text that could be typed
         values = tuple(control.start for control in controls)
         choices = dict.fromkeys(tuple(some) for some in (values, *tries))
         labelled = tuple((" and ".join(map(str, some)), some) for some in choices)
@@ -87,14 +88,14 @@ def _place(control: Control) -> int:
 
 
 def _dense(control: Control) -> bool:
-    """Whether its places are a range of numbers, of which a few tell how things go on."""
+    """Whether a few of the control's positions are enough, because they are a range of numbers."""
     return control.kind == "IntSlider" or (
         control.kind == "SelectionSlider" and len(control.offered) > SPOT
     )
 
 
 def places(controls: Sequence[Control]) -> Iterator[Place]:
-    """At most MOST places of the controls, those that tell most first."""
+    """At most MOST positions of the controls, the most useful positions first."""
     counts = [len(control.offered) for control in controls]
     dense = [_dense(control) for control in controls]
     fixed = math.prod(n for n, many in zip(counts, dense, strict=True) if not many)
@@ -116,9 +117,9 @@ def places(controls: Sequence[Control]) -> Iterator[Place]:
 
 
 def spread(count: int, start: int, most: int | None = None) -> list[int]:
-    """`start`, and up to most - 1 of the other numbers below `count`, from coarse to fine.
+    """Return `start` and at most `most` - 1 other numbers below `count`, from coarse to fine.
 
-    Chosen evenly, both ends included, so that also the first few of them tell how things go on.
+    They are chosen evenly, with both ends, so that the first few show the whole range.
     """
     chosen = list(range(count))
     if most is not None and count > most:
@@ -126,16 +127,17 @@ def spread(count: int, start: int, most: int | None = None) -> list[int]:
         if start not in chosen:
             nearest = min(range(1, most - 1), key=lambda k: abs(chosen[k] - start))
             chosen[nearest] = start
-    # Both ends, then the middle, the quarters, ...: by the lowest bit of where a number stands.
+    # Both ends, then the middle, the quarters, ...: sorted by the lowest bit of a number's index.
     last = len(chosen) - 1
     coarse = sorted(range(len(chosen)), key=lambda k: -(k & -k) if 0 < k < last else -count)
     return [start, *(chosen[k] for k in coarse if chosen[k] != start)]
 
 
 def change(base: np.ndarray, other: np.ndarray) -> tuple[int, int, int, int, bytes] | None:
-    """What `other` changes of `base`: a box (x, y, width, height) and its pixels; None for nothing.
+    """The changed part of `other`: a box (x, y, width, height) and its pixels; None if unchanged.
 
-    Pixels that stay are transparent. A picture of another size is whole, at (-1, -1).
+    Unchanged pixels are transparent. A picture of another size is returned whole, with -1 for x and
+    y.
     """
     if base.shape == other.shape:
         differs = (base != other).any(-1)
@@ -158,7 +160,7 @@ def change(base: np.ndarray, other: np.ndarray) -> tuple[int, int, int, int, byt
 
 
 def key(place: Place) -> str:
-    """A place as JSON has it: "0,2"."""
+    """Return a place as a key of JSON: "0,2"."""
     return ",".join(map(str, place))
 
 

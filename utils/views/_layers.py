@@ -1,4 +1,4 @@
-"""Lays a graph without cycles out in rows: what uses a node lies above it. No drawing."""
+"""Lays out a graph without cycles in rows: the users of a node are above it. No drawing."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 
 Node = Any  # hashable
 Edge = tuple[Node, Node]  # from a node to one of its inputs
-GAP, LANE = 18, 14  # pixels between two things of a row, and the width of an edge that passes by
+GAP, LANE = 18, 14  # pixels between two items of a row, and the width of a passing edge
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Where everything lies: the middle of each node, its row, and the bends of each edge."""
+    """A layout: the middle of each node, its row, and the bends of each edge."""
 
     rows: int
     row: dict[Node, int]
@@ -27,7 +27,8 @@ def layout(
 ) -> Layout:
     """Rows for `graph` (node -> its inputs), between `left` and `right`.
 
-    Each node lies below all that use it, and an edge that skips rows gets a lane in each of them.
+    Each node is below all its users, and an edge that skips rows gets a lane in each row that it
+    skips.
     """
     row = dict.fromkeys(graph, 0)  # the longest way from a node that nothing uses, in steps
     for node in reversed(list(TopologicalSorter(graph).static_order())):

@@ -1,4 +1,4 @@
-"""Numbers written short enough for a cell, and bytes in units a person reads."""
+"""Numbers short enough for a cell, and bytes in readable units."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 
 def short(value: bool | int | float | complex, most: int = 6) -> str:
-    """`value` in at most `most` characters where that can be: "0.1", "-1.2e5", "True", "1+2j"."""
+    """`value` in at most `most` characters if possible: "0.1", "-1.2e5", "True", "1+2j"."""
     if isinstance(value, complex):
         imaginary = short(value.imag, most)
         return f"{short(value.real, most)}{'' if imaginary[0] == '-' else '+'}{imaginary}j"
@@ -25,7 +25,7 @@ def short(value: bool | int | float | complex, most: int = 6) -> str:
 
 
 def tidy_exponent(text: str) -> str:
-    """ "1e-05" as "1e-5", "2e+08" as "2e8"."""
+    """Shorten "1e-05" to "1e-5", and "2e+08" to "2e8"."""
     if "e" not in text:
         return text
     digits, exponent = text.split("e")
@@ -33,7 +33,7 @@ def tidy_exponent(text: str) -> str:
 
 
 def number(value: float, digits: int) -> str:
-    """`value` with so many significant digits, and whole below a million: "65504", "4.88e-4"."""
+    """Return `value` with so many significant digits; a whole part below a million is complete."""
     if 1 <= abs(value) < 1e6:
         digits = max(digits, math.floor(math.log10(abs(value))) + 1)
     elif 0 < abs(value) < 1e-3:
@@ -63,21 +63,21 @@ def si(value: float, unit: str) -> str:
 
 
 def count(number: int, noun: str) -> str:
-    """ "1 element", "2 elements", "12,345 elements"."""
+    """Return a count in words: "1 element", "2 elements", "12,345 elements"."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def require(view: str, found: int, noun: str, most: int, least: int = 1) -> None:
-    """ValueError unless what a view is given is as many as it can show."""
+    """Raise ValueError unless a view can show this number of things."""
     if not least <= found <= most:
         raise ValueError(f"{view} shows {least} to {most} {noun}, got {found}")
 
 
 def listed(words: Sequence[str]) -> str:
-    """ "a", "a and b", "a, b and c"."""
+    """Return names as a list in words: "a", "a and b", "a, b and c"."""
     return " and ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))
 
 
 def raised(number: int) -> str:
-    """A whole number as an exponent: "⁻¹²"."""
+    """Return a whole number as an exponent: "⁻¹²"."""
     return str(number).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))

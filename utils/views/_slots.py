@@ -1,4 +1,4 @@
-"""How the views of the dispatcher show what a slot holds: a colour and a mark for each kind."""
+"""How the views of the dispatcher show a slot's content: a colour and a mark for each kind."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PAD = 6  # CSS pixels between a chip's edge and its words
 
 @dataclass(frozen=True)
 class Look:
-    """A kind of slot, or of layer: its name, fill, the colour of text on that, and a mark."""
+    """A kind of slot, or of layer: its name, its fill, the colour of text on the fill, a mark."""
 
     name: str
     fill: str
@@ -47,19 +47,19 @@ LAYERS = (AUTOCAST, AUTOGRAD, VIEWS, OPENED, BACKEND, ELSE)
 
 
 def look(entry: Entry | None) -> Look:
-    """How to show what a slot holds, nothing included."""
+    """Return how to show the content of a slot, which may be empty."""
     if entry is None:
         return NOTHING
     return FALLS_THROUGH if entry.fallthrough else KINDS.get(entry.kind, OTHER)
 
 
 def held(entry: Entry | None) -> str:
-    """What a slot holds, in words: the kind as the table has it."""
+    """Return the content of a slot in words: the kind of its kernel, or why it has no kernel."""
     return entry.kind if entry is not None and not entry.fallthrough else look(entry).name
 
 
 def layer(entry: Entry) -> Look:
-    """How to show a slot that a call passed: one colour for each kind of layer."""
+    """Return how to show a slot that a call passed: one colour for each kind of layer."""
     if entry.kind == COMPOSITE:
         return OPENED
     for start, look_of in (("Autograd", AUTOGRAD), ("Autocast", AUTOCAST), (VIEWS.name, VIEWS)):
@@ -70,17 +70,17 @@ def layer(entry: Entry) -> Look:
 
 
 def operators(start: str, names: Sequence[str]) -> Control:
-    """A control to choose one of some operators; beside it is no room for the namespace."""
+    """Return a control to choose an operator. There is no room for the operators' namespace."""
     return choice("operator", start, names, [name.removeprefix("aten::") for name in names])
 
 
 def chip_width(words: str, *, size: float) -> float:
-    """How wide a small coloured label with these words is."""
+    """Return the width of a small coloured label with these words."""
     return text_width(words, size=size) + 2 * PAD
 
 
 def draw_chip(canvas: Canvas, x: float, y: float, words: str, kind: Look, *, size: float) -> float:
-    """A label that begins at x, with its middle at y; return where it ends."""
+    """Draw a label that begins at x, with its middle at y; return the x of its end."""
     wide, high = chip_width(words, size=size), size + 8
     edge = MUTED if kind.dashed else "none"
     box = (x, y - high / 2, wide, high)

@@ -1,4 +1,4 @@
-"""Where a view's elements lie in its storage. No drawing."""
+"""Where a view's elements are in its storage. No drawing."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ Number = bool | int | float | complex
 
 @dataclass(frozen=True)
 class Geometry:
-    """What turns an index into bytes: offset, strides and `length` in elements, `itemsize` in B."""
+    """Numbers that turn an index into bytes: `itemsize` is in bytes, the others are in elements."""
 
     shape: tuple[int, ...]
     stride: tuple[int, ...]
     offset: int
     itemsize: int
-    length: int  # whole elements that fit in the storage
-    row_major: bool  # whether the strides are those of a freshly made tensor of this shape
+    length: int  # the number of whole elements in the storage
+    row_major: bool  # whether the strides are those of a new tensor of this shape
 
     @property
     def empty(self) -> bool:
@@ -41,7 +41,8 @@ class Geometry:
         sums = {self.offset}
         for at, (size, step) in enumerate(dims):
             rest = sum((n - 1) * s for n, s in dims[at + 1 :])
-            # Only the i that can still land in the window, so that a huge view costs no more.
+            # Try only each i that can still reach the window, so that a huge view takes no more
+            # time.
             sums = {
                 total + i * step
                 for total in sums
@@ -53,7 +54,7 @@ class Geometry:
 
     @property
     def sharing(self) -> int:
-        """How many indices of the view reach one element because of stride 0."""
+        """The number of indices of the view that reach one element because of stride 0."""
         return math.prod(n for n, s in zip(self.shape, self.stride, strict=True) if s == 0)
 
     @property
@@ -62,14 +63,16 @@ class Geometry:
         dims = sorted((s, n) for s, n in zip(self.stride, self.shape, strict=True) if s and n > 1)
         spans = accumulate(((n - 1) * s for s, n in dims), initial=0)
         if self.empty or all(step > span for (step, _), span in zip(dims, spans, strict=False)):
-            return False  # each dimension steps over all that the smaller ones reach
+            # the view does not overlap if each dimension steps over all elements that dimensions
+            # with smaller strides reach
+            return False
         return len(self.reached(0, self.length)) < math.prod(size for _, size in dims)
 
 
 def geometry(tensor: Tensor, name: str = "the first argument") -> Geometry:
-    """The `Geometry` of a strided tensor on any device; `name` says in errors which one it was.
+    """The `Geometry` of a strided tensor on any device; `name` is the tensor's name in errors.
 
-    Raises TypeError for anything that is not a strided tensor.
+    Raises TypeError if it is not a strided tensor.
     """
     require_strided(tensor, name)
     itemsize = tensor.element_size()
@@ -84,7 +87,7 @@ def geometry(tensor: Tensor, name: str = "the first argument") -> Geometry:
 
 
 def require_strided(tensor: object, name: str) -> None:
-    """TypeError, with what to do, unless `tensor` is a torch tensor with strides and a storage."""
+    """Raise TypeError, with advice, unless `tensor` is a tensor with strides and a storage."""
     if not isinstance(tensor, Tensor):
         found = type(tensor).__name__
         call = "torch.from_numpy(x)" if type(tensor).__module__ == "numpy" else "torch.tensor(x)"
@@ -97,7 +100,7 @@ def require_strided(tensor: object, name: str) -> None:
 
 
 def full_index(shape: Sequence[int], index: int | Sequence[int] | None) -> tuple[int, ...]:
-    """`index` with a number from 0 to size-1 for each dimension; None is one that shows strides.
+    """Return `index` with numbers from 0 to size-1; for None, an index that shows the strides.
 
     Raises IndexError if it doesn't fit the shape.
     """
@@ -125,7 +128,7 @@ def window(size: int, at: int, most: int, step: int = 1) -> range:
 
 
 def storage_values(tensor: Tensor, start: int, stop: int) -> list[Number] | None:
-    """Elements [start, stop) of the whole storage, as `plain` gives them."""
+    """Return the elements [start, stop) of the whole storage, as `plain` gives them."""
     if tensor.is_meta:
         return None
     flat = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
@@ -133,7 +136,7 @@ def storage_values(tensor: Tensor, start: int, stop: int) -> list[Number] | None
 
 
 def plain(tensor: Tensor) -> list[Number] | None:
-    """The values of a tensor, flattened; None where it has none to show, as on the meta device."""
+    """Return the values of a tensor, flattened; None if it has no values, as on the meta device."""
     if tensor.is_meta:
         return None
     try:

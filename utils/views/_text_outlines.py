@@ -1,7 +1,8 @@
-"""Text as outlines: measured and placed exactly, and drawn all at once.
+"""Text as outlines, which are measured and placed exactly, and drawn all at once.
 
-matplotlib lays out each string on its own, about a millisecond apiece; a view has a hundred of them
-and is redrawn while a slider moves. Outlines of one string are made once and drawn as filled paths.
+matplotlib lays out each string separately, which takes about a millisecond. A view has a hundred
+strings and is redrawn while a slider moves. Here the outlines of a string are made once and drawn
+as filled paths.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from matplotlib.path import Path
 from utils.notebook.style import DENSITY
 
 FAMILIES = {False: "DejaVu Sans", True: "DejaVu Sans Mono"}
-MIDDLE = 0.36  # from the baseline to the middle of a digit, as a part of the font size
+MIDDLE = 0.36  # from the baseline to the middle of a digit, relative to the font size
 ALIGN = {"left": 0.0, "center": 0.5, "right": 1.0}
 _EM = 1000  # outlines are made at this size, then scaled
 
@@ -31,7 +32,7 @@ def text_width(words: str, *, size: float = 14, mono: bool = False) -> float:
 def text_path(
     x: float, baseline: float, words: str, *, size: float, mono: bool = False, ha: str = "left"
 ) -> Path:
-    """One line of text as a path, y growing downward; ha: what is at x, an end or the middle."""
+    """Return a line of text as a path, y growing downward; ha: which point of the line is at x."""
     vertices, codes = _line(words, mono, size)
     width = text_width(words, size=size, mono=mono)
     at = np.array([_snap(x - ALIGN[ha] * width), _snap(baseline)])
@@ -58,7 +59,7 @@ def _face(mono: bool) -> FT2Font:
 
 @lru_cache(maxsize=512)
 def _glyph(letter: str, mono: bool) -> tuple[np.ndarray, np.ndarray, float]:
-    """One letter for a font size of 1, y growing downward: vertices, codes, advance."""
+    """The outline of a letter for a font size of 1 (y grows downward): vertices, codes, advance."""
     face = _face(mono)
     glyph = face.load_char(ord(letter), flags=LoadFlags.NO_HINTING)
     vertices, codes = face.get_path()
@@ -82,8 +83,8 @@ def _line(words: str, mono: bool, size: float) -> tuple[np.ndarray, np.ndarray]:
 def _step(letter: str, mono: bool, size: float) -> float:
     """Return the CSS pixels from one letter to the next.
 
-    Letters stand on whole pixels of the bitmap, so that each looks the same wherever it stands:
-    sharper, and a PNG of half the bytes.
+    Letters are on whole pixels of the bitmap, so that a letter always looks the same. This makes
+    the text sharper, and halves the size of the PNG.
     """
     return max(_snap(_glyph(letter, mono)[2] * size), 1 / DENSITY)
 
@@ -95,9 +96,9 @@ def _snap(length: float) -> float:
 def cut(
     words: str, width: float, *, size: float = 14, mono: bool = False, middle: bool = True
 ) -> str:
-    """`words`, their middle left out where they are wider than `width`: an end tells as much.
+    """Return `words`, without their middle if they are wider than `width`.
 
-    middle: false where the beginning alone tells.
+    middle: if false, the end is left out instead.
     """
     shorter = (
         f"{words[: keep - keep // 2]}…{words[-(keep // 2) :]}" if middle else f"{words[:keep]}…"
@@ -110,5 +111,5 @@ def cut(
 
 
 def clipped(word: str) -> str:
-    """A word in at most eleven letters."""
+    """Return a word in at most eleven letters."""
     return word if len(word) <= 11 else word[:10] + "…"

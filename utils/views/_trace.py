@@ -1,4 +1,4 @@
-"""Events of a trace as a tree: what lies inside what, how much of it is its own, and its phase.
+"""Events of a trace as a tree: nested events, their self time, and their phase.
 
 Times are in nanoseconds, as `instruments.traces.Event` has them.
 """
@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 from utils.instruments.traces import Event
 from utils.notebook.style import GRADIENT, KERNEL, PARAMETER, STORAGE, Part
 
-# The phases of a training step; what runs before the first backward node is forward.
+# The phases of a training step; events before the first backward node are forward.
 FORWARD, BACKWARD, OPTIMIZER, OTHER = "forward", "backward", "optimizer", "other"
 LOOKS: dict[str, Part] = {FORWARD: STORAGE, BACKWARD: GRADIENT, OPTIMIZER: PARAMETER, OTHER: KERNEL}
 
 
 @dataclass
 class Node:
-    """An event with what lies inside it; times in nanoseconds."""
+    """An event with the events inside it; times in nanoseconds."""
 
     name: str
     start: int
@@ -28,7 +28,7 @@ class Node:
     inside: list[Node] = field(default_factory=list)
 
     def own(self) -> list[tuple[int, int]]:
-        """The pieces (start, end) of its time in which nothing inside it runs."""
+        """Return the intervals (start, end) of this event in which no event inside it runs."""
         pieces, at = [], self.start
         for child in self.inside:
             if child.start > at:
@@ -38,7 +38,7 @@ class Node:
 
 
 def tree(events: Iterable[Event]) -> list[Node]:
-    """The events of one lane in the order in which they begin, nested by their times."""
+    """Return the events of one lane in the order in which they begin, nested by their times."""
     nodes: list[Node] = []
     open_: list[Node] = []
     for event in sorted(events, key=lambda e: (e.start, -e.duration)):
@@ -60,7 +60,7 @@ def tree(events: Iterable[Event]) -> list[Node]:
 
 
 def phase_of(name: str) -> str:
-    """The phase that a name tells of: backward and optimizer by their marks, else forward."""
+    """The phase of a name: words in it mean backward or optimizer; otherwise it is forward."""
     if name.startswith("autograd::engine") or name == "backward":
         return BACKWARD
     if name.startswith("Optimizer.") or name == "optimizer":
@@ -71,7 +71,7 @@ def phase_of(name: str) -> str:
 
 
 def short_name(name: str) -> str:
-    """A name without what all of its kind begin with."""
+    """Return a name without the common prefix of its kind."""
     if "DataLoader" in name:
         return "loader"
     name = name.removeprefix("aten::")
@@ -79,7 +79,7 @@ def short_name(name: str) -> str:
 
 
 def ms(nanoseconds: float) -> str:
-    """A time as milliseconds, or as microseconds where those are fewer digits: "12.3 ms"."""
+    """Return a time in milliseconds, or in microseconds if these have fewer digits: "12.3 ms"."""
     if abs(nanoseconds) >= 1e9:
         return f"{nanoseconds / 1e9:.3g} s"
     if abs(nanoseconds) >= 999_500:
@@ -88,5 +88,5 @@ def ms(nanoseconds: float) -> str:
 
 
 def lanes_of(events: Sequence[Event]) -> list[str]:
-    """The lanes that events lie in: host threads before the device, each in order of its name."""
+    """The lanes of events: host threads before streams of the device, each sorted by name."""
     return sorted({event.lane for event in events}, key=lambda lane: (lane[:3] != "cpu", lane))

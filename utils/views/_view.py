@@ -1,6 +1,5 @@
-"""Shows a view: live with controls where a kernel answers, as a still image everywhere else.
-
-For the site, which has no kernel, pictures of it are made beforehand (`_frames`).
+"""Shows a view. With a kernel, the view is live and has controls; without one, it is a still image.
+The site has no kernel, so the view's pictures for the site are made in advance (`_frames`).
 """
 
 from __future__ import annotations
@@ -42,9 +41,9 @@ STYLE = (
 
 
 def will_move() -> bool:
-    """Whether a view will be seen to move: live, or by pictures that are made of it now.
+    """Return whether a view can move: it is live, or its pictures for the site are made just now.
 
-    Its sheet should then keep its size.
+    The sheet of such a view should keep its size.
     """
     return can_move() or filming()
 
@@ -55,11 +54,13 @@ def present(
     tries: Sequence[Sequence[Any]] = (),
     links: Sequence[Link] = (),
 ) -> None:
-    """Show `draw(*values)` of the controls' values; live, draw again whenever one moves.
+    """Show `draw(*values)` for the controls' values.
 
-    draw: a ValueError of it for what was typed into a control is shown above the picture. controls:
-    a choice among one thing alone is none, and is not shown. tries: other values to offer on a page
-    without a kernel, where a control takes any. links: over a view without controls.
+    A live view is drawn again whenever a control moves.
+
+    draw: if it raises a ValueError for a typed text, the message is shown above the picture.
+    controls: a control with a single choice is not shown. tries: other values to offer on a page
+    without a kernel, if a control takes any value. links: links over a view without controls.
     """
     moving = [c for c in controls if c.kind != "SelectionSlider" or len(c.offered) > 1]
     if len(moving) < len(controls):
@@ -117,15 +118,15 @@ def present(
         widget.observe(redraw, "value")
     box = ipywidgets.VBox([*rows, trouble, window, spoken])
     box.add_class(LIVE_CLASS)
-    # The image rides along for a page where no kernel answers: an exported or published notebook.
+    # The image is for a page without a kernel: an exported or published notebook.
     live = {kind: data for kind, data in box._repr_mimebundle_().items() if kind != "text/plain"}
     publish_display_data(mime_bundle(figure, alt=alt) | live)
 
 
 def _spoken(figure: Figure, alt: str) -> str:
-    """`alt` for screen readers, read out when it changes: a widget's image carries none itself.
+    """`alt` for screen readers, which read it out when it changes; a widget's image has no alt.
 
-    The style of the picture above comes along.
+    The result includes the style of the picture above.
     """
     wider = wider_line(figure)
     return f'{STYLE}{wider}<div role="status" style="{UNSEEN}">{html.escape(alt)}</div>'

@@ -1,4 +1,4 @@
-"""What AdamW makes of the gradients of one weight: two averages, and the step that they give."""
+"""How AdamW uses the gradients of one weight: two averages, and the step that they give."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BETAS_1, BETAS_2 = (0.0, 0.5, 0.8, 0.9, 0.95, 0.99), (0.9, 0.95, 0.99, 0.999)
 
 @dataclass(frozen=True)
 class Track:
-    """What AdamW knows after each step: m, √v (corrected or not), and its step in units of lr."""
+    """AdamW's state after each step: m, √v (corrected or not), and its step in units of lr."""
 
     gradients: Sequence[float]
     means: list[float]
@@ -30,10 +30,12 @@ class Track:
 def adamw_explorer(
     gradients: Sequence[float], *, step: int | None = None, name: str = "one weight"
 ) -> None:
-    """Show g, m, √v and the update m / √v of one weight over its steps; live, betas and step move.
+    """Show g, m, √v and the update m / √v of one weight over its steps.
 
-    gradients: those of one weight, step after step, 2 to 400 finite numbers. step: the one that is
-    lit. Raises ValueError for other gradients or a step that there is not.
+    In a live view, controls set the betas, the bias correction and the step.
+
+    gradients: the gradients of one weight, step after step, 2 to 400 finite numbers. step: the lit
+    step. Raises ValueError for other gradients, or for a step outside them.
     """
     found = [float(g) for g in gradients]
     if not 1 < len(found) <= MOST or not all(map(math.isfinite, found)):
@@ -70,10 +72,10 @@ def draw(found: Track, step: int, name: str) -> Drawing:
     canvas = Canvas(
         f"Step {step}: the gradient is {gradient}, and {way if moved else 'nothing moves'}."
     )
-    # The two averages have the gradient's own scale, so that their sizes can be compared.
+    # The two averages use the gradient's scale, so that their sizes can be compared.
     scale = max(abs(g) for g in (*found.gradients, *found.roots)) or 1.0
     reach = max(1.25, max(map(abs, found.updates)) * 1.05)
-    whole = float(math.floor(reach))  # a whole learning rate at least
+    whole = float(math.floor(reach))  # at least one learning rate
     rows = (
         ("gradient g", found.gradients, GRADIENT, (-scale, scale), (0.0,)),
         ("mean m", found.means, STORAGE, (-scale, scale), (0.0,)),

@@ -1,4 +1,4 @@
-"""One head's attention over a sentence: the whole map, and where one word of it looks."""
+"""One head's attention over a sentence: the whole map, and the attention of one word."""
 
 from __future__ import annotations
 
@@ -22,11 +22,14 @@ SHADES = LinearSegmentedColormap.from_list("share", [CARD, VIEW.colour])
 def attention_heads(
     words: Sequence[str], maps: Tensor, *, head: int = 0, word: int | None = None
 ) -> None:
-    """Show the map of one head, and the shares of the word that is lit; live, both move.
+    """Show the map of one head, and the shares of the lit word.
 
-    words: the T tokens, 2 to 16. maps: (layers, heads, T, T); row i says how place i shares its
-    look. head: counted through all layers. word: a place, by default the last. Raises ValueError
-    for other shapes, rows that do not sum to 1, or a head or word that is not there.
+    In a live view, controls choose the head and the word.
+
+    words: the T tokens, 2 to 16. maps: (layers, heads, T, T); row i is the attention of place i.
+    head: its number, counted through all layers. word: the lit word's place, by default the last.
+    Raises ValueError for other shapes, rows that do not sum to 1, or a head or word that does not
+    exist.
     """
     shares, count = read(words, maps), len(words)
     names = [f"layer {k + 1}, head {h + 1}" for k in range(len(maps)) for h in range(maps.shape[1])]
@@ -40,7 +43,7 @@ def attention_heads(
 
 
 def read(words: Sequence[str], maps: Tensor) -> list[list[list[float]]]:
-    """The shares of each head: head, looking place, place looked at."""
+    """Return the shares of each head: head, query place, key place."""
     count = len(words)
     require("attention_heads", count, "words", MOST, 2)
     if maps.dim() != 4 or maps.shape[-2:] != (count, count):

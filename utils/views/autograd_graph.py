@@ -1,4 +1,4 @@
-"""The graph that autograd hung on a tensor: its nodes, what they saved, and the leaves below."""
+"""The graph that autograd made for a tensor: its nodes, their saved tensors, and the leaves."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ROW, HIGH, NODE_W = 86, 46, 112
 
 @dataclass(frozen=True)
 class Node:
-    """One node as it is drawn: what it is called, and what its second line says."""
+    """One node as it is drawn: its name, and its second line."""
 
     name: str
     detail: str
@@ -31,21 +31,21 @@ class Node:
 
 @dataclass(frozen=True)
 class Graph:
-    """The nodes that are drawn, with those that each leads to, and three counts."""
+    """The nodes that are drawn, the nodes to which each drawn node leads, and three counts."""
 
     nodes: dict[Any, Node]
     inputs: dict[Any, list[Any]]
     left_out: int
     saved: int  # the bytes that all nodes keep
-    shared: int  # places where a storage is kept that is kept elsewhere as well
+    shared: int  # the number of saved tensors whose storage another place keeps, too
 
 
 def autograd_graph(tensor: Tensor, **named: Tensor) -> None:
-    """Show the graph behind `tensor`: its grad_fn on top, the leaves it will reach at the bottom.
+    """Show the graph behind `tensor`: its grad_fn at the top, and the leaves at the bottom.
 
-    named: leaves to call by name, such as weight=layer.weight. Draw before backward, which frees
-    what nodes saved. Raises TypeError for anything but a tensor; ValueError for a tensor without a
-    graph; torch's RuntimeError where backward has freed what was saved.
+    named: leaves with names, such as weight=layer.weight. Call this before backward, because
+    backward frees saved tensors. Raises TypeError if `tensor` is not a tensor; ValueError for a
+    tensor without a graph; torch's RuntimeError if backward has freed the saved tensors.
     """
     present(lambda: draw(tensor, named))
 
@@ -54,7 +54,7 @@ def draw(tensor: Tensor, named: dict[str, Tensor]) -> Drawing:
     if not isinstance(tensor, Tensor):
         raise TypeError(f"autograd_graph needs a torch.Tensor, got {type(tensor).__name__}")
     if tensor.grad_fn is None:
-        why = "it is a leaf" if tensor.requires_grad else "nothing it was made from requires grad"
+        why = "it is a leaf" if tensor.requires_grad else "none of its inputs requires grad"
         raise ValueError(f"this tensor has no graph: {why}")
     found = read(tensor, named)
     nodes, inputs = found.nodes, found.inputs
@@ -94,7 +94,8 @@ def draw(tensor: Tensor, named: dict[str, Tensor]) -> Drawing:
         canvas.text(x, above + HIGH / 2 + 10, words, colour, "center", size=SMALL)
         leads = ", ".join(names[source] for source in inputs[key])
         told.append(f"{names[key]} ({detail}){f' leads to {leads}' if leads else ''}")
-    # Where the shapes in the picture come to more than the title says.
+    # The shapes in the picture together can have more bytes than the title says, if tensors share
+    # bytes.
     shares = f"{found.shared} of the blue entries share their bytes with others"
     remark = f"{shares}: each byte is counted once." if found.shared else ""
     height = y(places.rows - 1) + HIGH + (52 if remark else 26)

@@ -1,4 +1,4 @@
-"""Backward through a small calculation with numbers, one node at a time."""
+"""The backward pass through a small calculation with numbers, one node at a time."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ FUNCTIONS = {"exp": torch.exp, "log": torch.log, "tanh": torch.tanh, "relu": tor
 
 @dataclass(frozen=True)
 class Tape:
-    """A calculation and its way back."""
+    """A calculation and its backward pass."""
 
-    values: dict[str, float]  # of each name; given ones first
-    # name -> {input: local derivatives, one for each use}; given ones have none
+    values: dict[str, float]  # the value of each name; given names first
+    # name -> {input: local derivatives, one for each use}; given names have none
     inputs: dict[str, dict[str, tuple[float, ...]]]
     order: tuple[str, ...]  # names in the order of backward
     adjoints: dict[str, float]  # derivative of the last name with respect to each
-    lines: dict[str, str]  # name -> how its adjoint came about, in words
+    lines: dict[str, str]  # name -> how its adjoint was computed, in words
 
 
 def backward_stepper(steps: Mapping[str, str], **values: float) -> None:
-    """Show backward through `steps`, a node for each place of a slider, from the first on.
+    """Show the backward pass through `steps`, one node for each position of a slider.
 
-    Where nothing can move, all of it is shown.
+    A still image shows the whole pass.
     steps: name -> expression of names before it, such as {"c": "a * b", "L": "c ** 2"}; with + - *
-    / **, exp, log, tanh, relu. The last is what is differentiated. values: the numbers that are
-    given, such as a=2.0. Raises ValueError for what can't be read.
+    / **, exp, log, tanh, relu. The last name is differentiated. values: the given numbers, such as
+    a=2.0. Raises ValueError for an expression that can't be read.
     """
     tape = record(steps, values)
     last = len(tape.order)
@@ -55,7 +55,7 @@ def record(steps: Mapping[str, str], values: Mapping[str, float]) -> Tape:
     inputs: dict[str, dict[str, tuple[float, ...]]] = {name: {} for name in known}
     for name, expression in steps.items():
         if name in known:
-            raise ValueError(f"{name!r} is there twice: each line needs a name of its own")
+            raise ValueError(f"{name!r} is there twice: give each line another name")
         known[name], inputs[name] = _evaluated(expression, known)
     order = (*reversed(list(steps)), *reversed(list(values)))
     adjoints = dict.fromkeys(known, 0.0)
@@ -105,7 +105,8 @@ def draw(tape: Tape, step: int) -> Drawing:
             path = [(x + shift, down) for x, down in middle_path]
             canvas.line(path, colour, 2.2 if user == now else 1.3, dashed=not lit)
             canvas.marker(*path[-1], "v", 7, colour)
-            # an edge that passes other nodes carries its label in the lane, where it has room
+            # an edge that passes other nodes gets its label in its lane, because there is room in a
+            # lane
             (ax, ay), (bx, by) = path[1:3] if bends else path[-2:]
             labels.append(((ax + bx) / 2, (ay + by) / 2, _times(local), INK if lit else MUTED))
     for x, middle, text, colour in labels:
@@ -158,11 +159,11 @@ def sentence(tape: Tape, step: int) -> str:
         return f"{paths} paths meet at {name}, and paths add: {short(tape.adjoints[name])}."
     if not users:
         return f"Nothing uses {name}: its adjoint is 0."
-    return f"{name} is used by {users[0]} alone: what arrived there, times the local derivative."
+    return f"Only {users[0]} uses {name}: {users[0]}'s adjoint times the local derivative."
 
 
 def _apart(locals_: tuple[float, ...]) -> list[float]:
-    """How far each of the arrows between two nodes lies from their middle, in CSS pixels."""
+    """Return the distance of each arrow between two nodes from their middle, in CSS pixels."""
     more = len(locals_) - 1
     label = max(text_width(_times(local), size=SMALL) for local in locals_)
     step = min(label + 12, (WIDE - 10) / max(1, more))
@@ -174,7 +175,7 @@ def _times(local: float) -> str:
 
 
 class _Leaves:
-    """The names that an expression may use, for `eval`; each use of one is a leaf of its own."""
+    """The names that an expression may use, for `eval`; each use of a name is a separate leaf."""
 
     def __init__(self, known: Mapping[str, float]) -> None:
         self.known, self.uses = known, list[tuple[str, torch.Tensor]]()
@@ -188,7 +189,7 @@ class _Leaves:
 def _evaluated(
     expression: str, known: Mapping[str, float]
 ) -> tuple[float, dict[str, tuple[float, ...]]]:
-    """The expression's value, and for each name in it the local derivatives, one for each use."""
+    """The expression's value, and for each of its names the local derivatives, one for each use."""
     names: Any = _Leaves(known)
     try:
         result = eval(expression, {"__builtins__": {}, **FUNCTIONS}, names)

@@ -1,4 +1,4 @@
-"""How programs of one block each cover n elements, and which places the mask turns off."""
+"""How programs with one block each cover n elements, and which places the mask turns off."""
 
 from __future__ import annotations
 
@@ -11,17 +11,18 @@ from utils.views._view import present, will_move
 CELL, ROW, LABEL, NOTE = 44, 46, 128, 132
 HIGH = CELL - 10
 BLOCKS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
-SHOWN, FIRST = 6, 4  # rows at the most, and those before the gap; the last two close the picture
+# the largest number of rows, and how many rows come before the gap; the last two rows come after it
+SHOWN, FIRST = 6, 4
 NARROW = 30  # CSS pixels; an index of three digits doesn't fit into a narrower cell
 
 
 def block_mask(n: int, block: int) -> None:
-    """Show the programs that cover n elements in blocks of `block`, and what their masks let pass.
+    """Show the programs that cover n elements in blocks of `block`, and the effect of their masks.
 
-    block: a power of two up to 1024, as Triton asks. Live, both have a slider. Raises ValueError
-    for n below 0 or another block.
+    block: a power of two up to 1024, as Triton requires. A live view has sliders for n and
+    `block`. Raises ValueError for n below 0 or another block.
     """
-    # A sheet that moves keeps the height of its fullest picture.
+    # All pictures of a live view have the height of the highest picture.
     rows = SHOWN + 1 if will_move() else 0
     present(
         lambda n, block: draw(n, block, rows),
@@ -31,7 +32,7 @@ def block_mask(n: int, block: int) -> None:
 
 
 def draw(n: int, block: int, least: int = 0) -> Drawing:
-    """The programs. least: rows that the sheet has room for, or more."""
+    """Draw the programs. least: the sheet has room for at least this number of rows."""
     grid = -(-n // block)
     off = grid * block - n
     title = "No elements, no programs."
@@ -61,13 +62,13 @@ def draw(n: int, block: int, least: int = 0) -> Drawing:
     canvas.marker(MARGIN + 8, y, KERNEL.marker, 15, KERNEL.colour)
     canvas.text(MARGIN + 26, y, "one run of the kernel", MUTED)
     canvas.legend(MARGIN + 210, y, [("loaded and stored: i < n", STORAGE.tint, STORAGE.colour)])
-    words = "masked off: the program has the place, and leaves memory alone"
+    words = "masked off: the program has this place, but does not access memory for it"
     canvas.legend(MARGIN + 2, y + 26, [(words, IDLE, MUTED, True)])
     return canvas.finish(top + max(len(rows), least, 1) * ROW + 66, " ".join(parts))
 
 
 def shown_programs(n: int, block: int) -> list[int | None]:
-    """Return the programs that have a row; None stands for those that are left out."""
+    """Return the programs that have a row; None represents the programs that are left out."""
     grid = -(-n // block)
     if grid <= SHOWN + 1:
         return list(range(grid))
@@ -75,7 +76,7 @@ def shown_programs(n: int, block: int) -> list[int | None]:
 
 
 def _draw_program(canvas: Canvas, y: float, program: int, block: int, on: int) -> None:
-    """A row with the first `on` places of a block on."""
+    """Draw the row of a program. In its block, the first `on` places are on."""
     left, middle, first = MARGIN + LABEL, y + HIGH / 2, program * block
     cell = min(CELL, (INNER - LABEL - NOTE) / block)
     canvas.marker(MARGIN + 8, middle, KERNEL.marker, 15, KERNEL.colour)

@@ -1,4 +1,4 @@
-"""Shapes under one another, aligned on the right: what broadcasting repeats, where it clashes."""
+"""Shapes in rows, aligned on the right: which dimensions broadcasting repeats, and which clash."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ from utils.views._view import present
 
 Shape = tuple[int, ...]
 BOX_H, ROW, GAP, WIDEST = 38, 52, 10, 76
-LABEL_W, NOTE_W = 130, 214  # the shape left of its boxes, the remark right of them
-# Offered where nothing can be typed: an outer sum, a bias, a column beside a row, clashes.
+# the space for a shape, left of its boxes, and for the remark, right of the boxes
+LABEL_W, NOTE_W = 130, 214
+# Choices for a page without text boxes: an outer sum, a bias, a column beside a row, clashes.
 TRIES: tuple[tuple[Shape, ...], ...] = (
     ((5, 1), (1, 4)),
     ((32, 600), (600,)),
@@ -31,10 +32,10 @@ TRIES: tuple[tuple[Shape, ...], ...] = (
 
 @dataclass(frozen=True)
 class Alignment:
-    """Shapes laid under one another, aligned on the right.
+    """Shapes in rows, aligned on the right.
 
-    rows[r][c]: shape r's size in column c of the result, None where it has no such dimension.
-    result[c]: the size they agree on, None in a column where they clash.
+    rows[r][c]: shape r's size in column c of the result, None if it has no such dimension.
+    result[c]: the common size, None in a column where sizes clash.
     """
 
     shapes: tuple[Shape, ...]
@@ -43,7 +44,7 @@ class Alignment:
 
     @property
     def clashes(self) -> list[int]:
-        """The columns where two sizes differ and neither is 1."""
+        """The columns in which two sizes differ, and none of the two is 1."""
         return [column for column, size in enumerate(self.result) if size is None]
 
     def stretched(self, row: int, column: int) -> bool:
@@ -57,10 +58,11 @@ class Alignment:
 
 
 def broadcast_aligner(*shapes_or_tensors: Tensor | Sequence[int]) -> None:
-    """Show how shapes broadcast: aligned on the right, what is repeated, the result or the clash.
+    """Show how shapes broadcast: which sizes are repeated, and the result or the clash.
 
-    Each argument is a tensor or a shape such as (64, 1). Live, a text box for each tries another.
-    Raises TypeError for anything else; ValueError for no argument or a negative size.
+    Each argument is a tensor or a shape such as (64, 1). A live view has a text box for each
+    argument, for other shapes. Raises TypeError for another argument; ValueError for no argument or
+    a negative size.
     """
     shapes = align([_shape(thing) for thing in shapes_or_tensors]).shapes
     present(
@@ -99,7 +101,7 @@ def parse_shape(text: str) -> Shape:
     """The shape in `text`: "(64, 1)", "64 1", "64×1", "" for 0-D; ValueError for anything else."""
     words = text.replace("×", " ").replace("x", " ").strip(" ()[]").replace(",", " ").split()
     if not all(word.isdecimal() for word in words):
-        raise ValueError(f"expected sizes such as 64, 1, got {text!r}")
+        raise ValueError(f"expected sizes such as '64, 1', got {text!r}")
     return tuple(int(word) for word in words)
 
 
@@ -128,7 +130,7 @@ def draw(shapes: Sequence[Shape]) -> Drawing:
             else:
                 canvas.box(box, INK if clash else VIEW.tint, radius=8)
             if alignment.stretched(row, column):
-                # What the shape says, then how many times it is read: by a stride of 0.
+                # such as 1 → 64: one element is read 64 times, because the stride is 0
                 grown = f"→ {result[column]}"
                 if size is not None and text_width(f"1 {grown}", size=12, mono=True) <= wide - 8:
                     grown = f"1 {grown}"
@@ -150,7 +152,7 @@ def draw(shapes: Sequence[Shape]) -> Drawing:
         canvas.box((x, y, wide, BOX_H), INK if size is None else VIEW.colour, radius=8)
         words = "≠" if size is None else str(size)
         _draw_fitting(canvas, x + wide / 2, middle, words, wide - 8, 16, CARD)
-    sizes = (size for size in result if size is not None)  # None where two clash
+    sizes = (size for size in result if size is not None)  # None where two sizes clash
     remark = "RuntimeError" if clashes else count(math.prod(sizes), "element")
     canvas.note(right + 26, middle, remark)
     return canvas.finish(y + ROW + 16, " ".join(parts))
@@ -170,7 +172,7 @@ def sentence(alignment: Alignment) -> str:
     if not stretched:
         return f"{shapes}: every size agrees, so nothing is repeated."
     if len(stretched) == len(alignment.shapes) > 1:
-        return f"{shapes} repeat each other: the result {alignment.result} is larger than any."
+        return f"{shapes} repeat each other: the result {alignment.result} is larger than each."
     verb = "is" if len(stretched) == 1 else "are"
     return f"{listed(stretched)} {verb} repeated to {alignment.result}, by stride 0 and no copy."
 
@@ -178,7 +180,7 @@ def sentence(alignment: Alignment) -> str:
 def _draw_fitting(
     canvas: Canvas, x: float, y: float, words: str, room: float, size: float, colour: str
 ) -> None:
-    """Centred text, smaller where it would not fit in `room` CSS pixels."""
+    """Draw centred text, smaller if it would not fit in `room` CSS pixels."""
     while text_width(words, size=size, mono=True) > room and size > 7:
         size -= 1
     canvas.text(x, y, words, colour, "center", size=size, mono=True)

@@ -18,22 +18,22 @@ LEFT, END, ROW, HIGH, GAP = 120, RIGHT - 8, 18, 170, 74
 
 @dataclass(frozen=True)
 class Strip:
-    """What a cache holds for each word, and what a word costs with it and without."""
+    """The bytes of a cache for each word, and the FLOPs of a word with and without the cache."""
 
     layers: int
-    bytes_a_word: int  # in all layers, of all sequences
+    bytes_a_word: int  # bytes in all layers, of all sequences
     with_cache: tuple[int, ...]  # FLOPs of the step that reads word 1, 2, ...
-    without: tuple[int, ...]  # of a whole pass over so many words
+    without: tuple[int, ...]  # FLOPs of a whole pass over 1, 2, ... words
 
 
 def cache_growth(
     cache: Sequence[tuple[Tensor, Tensor]], config: MiniGPTConfig, *, prompt: int = 1
 ) -> None:
-    """Show what a cache holds, and how much cheaper it makes the step that reads each word.
+    """Show the bytes of a cache, and how much cheaper it makes the step that reads each word.
 
-    cache: for each layer keys and values, (B, H, T, d) each. config: the model's. prompt: words
-    that are read at once, in the first step. Raises ValueError for a cache of another form, or a
-    prompt that is longer than what it holds.
+    cache: for each layer keys and values, (B, H, T, d) each. config: the model's config. prompt:
+    the number of words that are read at once, in the first step. Raises ValueError for a cache of
+    another form, or for a prompt that is longer than the cache.
     """
     strip = read(cache, config)
     at, context = cache[0][0].shape[2], len(strip.without)
@@ -46,7 +46,7 @@ def cache_growth(
 
 
 def read(cache: Sequence[tuple[Tensor, Tensor]], config: MiniGPTConfig) -> Strip:
-    """The facts of a cache; the FLOPs are those of a model of this config."""
+    """Return the facts of a cache; the FLOPs are those of a model of this config."""
     if len(cache) != config.n_layers:
         raise ValueError(f"expected a cache of {config.n_layers} layers, got {len(cache)}")
     for keys, values in cache:
@@ -71,7 +71,7 @@ def flops(config: MiniGPTConfig, new: int, keys: int) -> int:
 
 
 def spent(strip: Strip, prompt: int, words: int) -> tuple[int, int]:
-    """FLOPs so far, with the cache and without, where the prompt is read in one pass."""
+    """Return the FLOPs so far, with and without the cache; the prompt is read in one pass."""
     first = strip.without[prompt - 1]
     later = slice(prompt, words)
     return first + sum(strip.with_cache[later]), first + sum(strip.without[later])
@@ -81,13 +81,12 @@ def draw(strip: Strip, prompt: int, words: int) -> Drawing:
     context, size = len(strip.without), human_bytes(strip.bytes_a_word * words)
     kept, again = strip.with_cache[words - 1], strip.without[words - 1]
     canvas = Canvas(
-        f"{count(words, 'word')}: {size} kept, and this step is {again / kept:.1f} times cheaper "
-        "for it."
+        f"{count(words, 'word')}: {size} kept, so this step is {again / kept:.1f} times cheaper."
     )
     top = canvas.top + 30
     cell, each = (END - LEFT) / context, human_bytes(strip.bytes_a_word)
     canvas.text(
-        LEFT, top - 16, f"the cache, {each} a word: pale the prompt, green the newest", MUTED
+        LEFT, top - 16, f"the cache, {each} a word: the prompt is pale, the newest green", MUTED
     )
     newest = range(words) if words == prompt else range(words - 1, words)
     for row in range(2 * strip.layers):
@@ -108,10 +107,11 @@ def draw(strip: Strip, prompt: int, words: int) -> Drawing:
     plot = Axes(canvas, LEFT, low, END - LEFT, HIGH, x=x, y=span, log="y")
     plot.grid_y(decades(*span), lambda power: si(power, "FLOP"))
     canvas.text(LEFT, low - 38, "FLOPs of the step that reads this word:", MUTED)
-    canvas.text(LEFT, low - 18, "all words once more", GRADIENT.colour)
-    canvas.text(LEFT + 170, low - 18, "the new one alone, with the cache", VIEW.colour)
+    canvas.text(LEFT, low - 18, "all words again", GRADIENT.colour)
+    canvas.text(LEFT + 170, low - 18, "only the new word, with the cache", VIEW.colour)
     at = plot.px(words)
-    for start, end in ((top - 4, low - 52), (low - 8, low + HIGH)):  # not through the words between
+    # the line must not cross the text between its ends
+    for start, end in ((top - 4, low - 52), (low - 8, low + HIGH)):
         canvas.line([(at, start), (at, end)], INK, 1.2, dashed=True)
     curves = ((strip.without, GRADIENT), (strip.with_cache, VIEW))
     for values, part in curves:
@@ -129,7 +129,7 @@ def draw(strip: Strip, prompt: int, words: int) -> Drawing:
     plot.steps_x("words", END)
     so_far, anew = spent(strip, prompt, words)
     in_all = (
-        f"So far, the prompt of {prompt} in one pass: {si(so_far, 'FLOP')}; without a cache "
+        f"So far, with a prompt of {prompt} in one pass: {si(so_far, 'FLOP')}. Without a cache: "
         f"{si(anew, 'FLOP')}, {anew / so_far:.1f} times as much."
     )
     canvas.text(MARGIN, plot.bottom + 46, in_all)

@@ -1,4 +1,6 @@
-"""The course as a path: what each phase needs, what is done, where one is."""
+"""The course as a path: the phases that each phase needs, the finished phases, and the current
+phase.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +25,8 @@ def course_path(
 ) -> None:
     """Show the phases of a course and what each needs.
 
-    phases: at least one; each needs earlier ones only. done: numbers that are ticked. here: the
-    number that is lit. A box links the lesson.
+    phases: at least one; each needs only earlier phases. done: the numbers of ticked phases. here:
+    the number of the lit phase. A box links to the lesson.
     """
     present(lambda: draw(phases, done, here), links=links_of(phases, done, here))
 
@@ -47,7 +49,7 @@ def links_of(phases: Sequence[Phase], done: Collection[int], here: int | None) -
 def places(steps: Sequence[Phase]) -> dict[int, tuple[int, int]]:
     """(column, row) of each step by its number.
 
-    A column further right than all that a step needs; the longest way through lies in row 0, a
+    A step is one column to the right of all steps that it needs. The longest path is in row 0; a
     branch takes the nearest free row below.
     """
     needs = {step.number: step.needs for step in steps}
@@ -56,7 +58,7 @@ def places(steps: Sequence[Phase]) -> dict[int, tuple[int, int]]:
         columns[number] = max((columns[other] + 1 for other in wanted), default=0)
     rows: dict[int, int] = {}
     way: int | None = max(columns, key=columns.__getitem__)
-    while way is not None:  # the longest way, back from the step in the last column
+    while way is not None:  # the longest path, back from the step in the last column
         rows[way] = 0
         way = max(needs[way], key=columns.__getitem__, default=None)
     for number in sorted(needs.keys() - rows.keys(), key=lambda n: (columns[n], n)):
@@ -91,7 +93,7 @@ def sentence(steps: Sequence[Phase], done: Collection[int], here: int | None) ->
         return "The whole path is behind you."
     if ticked:
         return f"{ticked} of {len(steps)} phases are behind you."
-    return "Each phase stands on the ones whose line leads to it."
+    return "Each phase builds on the phases from which a line leads to it."
 
 
 class _Drawing:
@@ -101,7 +103,7 @@ class _Drawing:
         self.canvas, self.steps, self.places = canvas, steps, places(steps)
         columns = 1 + max(column for column, _ in self.places.values())
         self.width = min((INNER + GAP) / columns - GAP, 150)
-        # A lane above the boxes for each need along row 0 that skips a column.
+        # Return a lane above the boxes for each line along row 0 that skips a column.
         self.lanes: dict[tuple[int, int], int] = {}
         for step in steps:
             column, row = self.places[step.number]

@@ -1,6 +1,6 @@
 """The calls that one call makes, nested, and the slots that each of them passes.
 
-Of one of them it is told at which keys it was dispatched, to which kernels, and from which files.
+For one call, the picture shows the keys at which it was dispatched, the kernels, and their files.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from utils.views._view import present, will_move
 
 MOST = 15  # calls in one picture
 BAR, BETWEEN, INDENT, INSET, SMALL = 26, 3, 14, 4, 13
-ROW = BAR + BETWEEN  # what a call takes of the height, wherever it stands
+ROW = BAR + BETWEEN  # the height of a call, at any depth
 GAP = 5  # between the chips of a call
-TOLD, LINE = 15, 26  # the words for the lit call, and its rows
+TOLD, LINE = 15, 26  # the space for the text about the lit call, and for its rows
 
 
 @dataclass(frozen=True)
 class Bar:
-    """A call that is drawn: how deep it lies, the drawn calls inside, and how many are not."""
+    """A call that is drawn: its depth, the drawn calls inside it, and the number of hidden ones."""
 
     depth: int
     call: Call
@@ -43,25 +43,26 @@ class Bar:
 def dispatch_bars(function: Callable[..., Any], *args: Any) -> None:
     """Show the operators that `function(*args)` calls, nested, and the slots each call passes.
 
-    The function is called once. Live, how deep to look and which call to tell of can be moved, and
-    where to begin when there are many calls. Raises ValueError if no operator is called.
+    The function is called once. In a live view, controls choose the depth and the described call.
+    If there are many calls, another control chooses the first call that is drawn. Raises ValueError
+    if no operator is called.
     """
     calls = dispatch.trace(function, *args)
     if not calls:
         raise ValueError("dispatch_bars: no operator was called")
-    # A sheet that moves keeps the height of its fullest picture.
+    # All pictures of a live view have the height of the highest picture.
     rows = min(len(walked(calls)), MOST) if will_move() else 0
     pages = [slider("from call", 1, 1, len(calls))] if len(calls) > MOST else []
     present(
         lambda depth, lit, first=1: draw(calls, depth, first - 1, rows, lit - 1),
         slider("depth", fitting(calls), 1, 1 + max(depth for depth, _ in walked(calls))),
-        slider("tell of line", 1, 1, max(1, rows)),
+        slider("explain line", 1, 1, max(1, rows)),
         *pages,
     )
 
 
 def walked(calls: Sequence[Call]) -> list[tuple[int, Call]]:
-    """All calls in order, each with its depth."""
+    """Return all calls in order, each with its depth."""
     return [pair for call in calls for pair in call.walk()]
 
 
@@ -92,10 +93,10 @@ def bars(calls: Sequence[Call], depth: int) -> list[Bar]:
 
 
 def draw(calls: Sequence[Call], depth: int, first: int = 0, rows: int = 0, lit: int = 0) -> Drawing:
-    """The calls down to a depth, from the first-th outermost call on.
+    """Draw the calls down to a depth, from outermost call number `first` on.
 
-    rows: how many calls the sheet has room for, if there are fewer. lit: which of the drawn calls
-    is told of; the last where there are fewer.
+    rows: the sheet has room for at least this number of calls. lit: the number of the drawn call
+    that is described; if there are fewer calls, the last call.
     """
     every = walked(calls)
     canvas = Canvas(sentence(every))
@@ -107,7 +108,7 @@ def draw(calls: Sequence[Call], depth: int, first: int = 0, rows: int = 0, lit: 
         if kind in used:
             x = draw_chip(canvas, x, top - 22, kind.name, kind, size=SMALL) + 10
     tops = _tops(shown, top)
-    for k, bar in enumerate(shown):  # what lies in a call comes after it
+    for k, bar in enumerate(shown):  # the calls inside a call come after it
         fill = PARAMETER.tint if _opened(bar.call) else IDLE if bar.depth % 2 else CARD
         canvas.box(_box(shown, tops, k), fill, edge=RULE, radius=4)
     lit = min(lit, len(shown) - 1)
@@ -132,7 +133,7 @@ def draw(calls: Sequence[Call], depth: int, first: int = 0, rows: int = 0, lit: 
     after = len(calls) - first - sum(bar.depth == 0 for bar in shown)
     words = [f"{first} before"] * bool(first) + [f"+ {after} more"] * bool(after > 0)
     if words:
-        outer = "outermost calls, with what is inside them"
+        outer = "outermost calls, with the calls inside them"
         y = top + ROW * len(shown) + 8
         canvas.text(MARGIN + 8, y, f"{', '.join(words)} {outer}", MUTED, size=SMALL)
     below = top + ROW * max(rows, len(shown)) + (34 if len(calls) > MOST else 14)
@@ -145,7 +146,7 @@ def draw(calls: Sequence[Call], depth: int, first: int = 0, rows: int = 0, lit: 
 
 
 def _tops(shown: Sequence[Bar], top: float) -> list[float]:
-    """Where each bar begins: below the one before, and below the ends of those that end there."""
+    """Return the top of each bar: below the previous bar, and below the calls that end there."""
     ends = [k + bar.rows for k, bar in enumerate(shown)]
     return [top + BAR * k + BETWEEN * sum(end <= k for end in ends[:k]) for k in range(len(shown))]
 
@@ -174,9 +175,9 @@ def _draw_call(canvas: Canvas, bar: Bar, x: float, y: float, room: float) -> Non
 
 
 def _draw_lit(canvas: Canvas, call: Call, y: float) -> str:
-    """The keys of the lit call, and of each slot that it passed what it holds and its file."""
+    """Draw the keys of the lit call, and the content and file of each slot that it passed."""
     if not call.path:
-        words = f"{call.name} is no operator: nothing is looked up."
+        words = f"{call.name} is not an operator: nothing is looked up."
         canvas.text(MARGIN, y, cut(words, INNER, size=TOLD), size=TOLD)
         return words
     words = f"{call.name} was dispatched at {listed(call.keys)}:"

@@ -1,4 +1,4 @@
-"""A piece of the dispatch table: operators down, keys across, a colour for what a slot holds."""
+"""A part of the dispatch table: operators as rows, keys as columns, a colour for a kind of slot."""
 
 from __future__ import annotations
 
@@ -16,15 +16,18 @@ from utils.views._view import present
 
 MOST_OPS, MOST_KEYS = 20, 14
 ROW, HEAD, LEGEND = 26, 17, 24
-TOLD, LABEL_W, LINES = 15, 228, 2  # the words for the lit slot; the operators' names
+# the space for the text about the lit slot, and for the operators' names
+TOLD, LABEL_W, LINES = 15, 228, 2
 
 
 def dispatch_table(ops: Sequence[Any], keys: Sequence[str]) -> None:
-    """Show what the table holds for `ops` at `keys`, with one slot in words; live, choose which.
+    """Show the slots of the table for `ops` at `keys`, and describe one slot in words.
+
+    In a live view, controls choose this slot.
 
     ops: overloads, or names such as "aten::mul.Tensor". keys: names such as "AutogradCPU", in the
-    order of the columns. Raises LookupError if there is no such operator; ValueError for none or
-    too many.
+    order of the columns. Raises LookupError if there is no such operator; ValueError for no or too
+    many operators or keys.
     """
     names = tuple(dict.fromkeys(dispatch.op_name(op) for op in ops))
     keys = tuple(dict.fromkeys(keys))
@@ -41,7 +44,7 @@ def dispatch_table(ops: Sequence[Any], keys: Sequence[str]) -> None:
 def draw(ops: Sequence[str], keys: Sequence[str], op: str, key: str) -> Drawing:
     slots = {name: [dispatch.table(name).get(k) for k in keys] for name in ops}
     composites = sum(dispatch.is_composite(name) for name in slots)
-    title = "Each of these operators has a kernel: none is opened into others."
+    title = "Each of these operators has its own kernel."
     if composites:
         verb = "is a composite" if composites == 1 else "are composites"
         whole = f"{composites} of {count(len(slots), 'operator')}"
@@ -84,7 +87,7 @@ def draw(ops: Sequence[str], keys: Sequence[str], op: str, key: str) -> Drawing:
 def _draw_heads(
     canvas: Canvas, keys: Sequence[str], left: float, wide: float, top: float, lit: int
 ) -> None:
-    """The names of the keys as a staircase: each over its column, the highest at the top."""
+    """Draw the names of the keys as a staircase: each over its column, the highest at the top."""
     xs = [left + wide * (k + 0.5) - 1 for k in range(len(keys))]
     ys = [top - 10 - HEAD * (len(keys) - k) + HEAD / 2 for k in range(len(keys))]
     for x, y in zip(xs, ys, strict=True):
@@ -92,7 +95,7 @@ def _draw_heads(
     for k, (x, y, key) in enumerate(zip(xs, ys, keys, strict=True)):
         room = text_width(key)
         start = min(x - 6, RIGHT - room)
-        if start < x - 6:  # it reaches back over the lines of other columns
+        if start < x - 6:  # the name extends to the left, over the lines of other columns
             canvas.box((start - 3, y - 8, room + 6, 16), CARD)
         canvas.text(start, y, key, INK if k == lit else MUTED)
 

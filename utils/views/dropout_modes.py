@@ -1,4 +1,4 @@
-"""What a layer with two modes does to some numbers, in training and in eval."""
+"""The effect of a layer with two modes on some numbers, in training and in eval."""
 
 from __future__ import annotations
 
@@ -15,15 +15,17 @@ from utils.views._view import present
 MOST = 24  # elements in one picture
 LABEL_W, HIGH, ROW = 122, 34, 62
 ROOMY = 34  # CSS pixels of a cell that holds a number such as -0.25
-DARKEST = 0.55  # how much of a colour the largest number has, so that dark words can be read on it
+DARKEST = 0.55  # the share of colour for the largest number, so that dark text on it is readable
 
 
 def dropout_modes(layer: nn.Module, x: Tensor, *, training: bool = True) -> None:
-    """Show what `layer` makes of `x` in a call, and on average over many; live, both can be moved.
+    """Show the output of `layer` for `x`, in one call and on average over many calls.
 
-    layer: a Dropout, or anything with two modes that keeps a shape; its own mode is left as it is.
-    x: at most 24 numbers. training: the mode at first. Raises ValueError for more
-    numbers or none; TypeError for a layer without modes.
+    In a live view, controls set the mode and the number of calls.
+
+    layer: a Dropout, or another module with two modes whose output has the shape of its input. The
+    module's own mode does not change. x: at most 24 numbers. training: the first mode. Raises
+    ValueError for more numbers or no numbers; TypeError for a layer without modes.
     """
     if not isinstance(layer, nn.Module):
         raise TypeError(f"dropout_modes needs an nn.Module, got {type(layer).__name__}")
@@ -37,7 +39,7 @@ def dropout_modes(layer: nn.Module, x: Tensor, *, training: bool = True) -> None
 
 
 def outputs(layer: nn.Module, x: Tensor, training: bool, calls: int) -> Tensor:
-    """(calls, n): what each of so many calls returns; the same for the same arguments."""
+    """Return the result of each call, (calls, n); the same arguments give the same results."""
     before = [(part, part.training) for part in layer.modules()]
     try:
         layer.train(training)
@@ -50,7 +52,7 @@ def outputs(layer: nn.Module, x: Tensor, training: bool, calls: int) -> Tensor:
 
 
 def draw(x: Tensor, out: Tensor, training: bool) -> Drawing:
-    """Some outputs (calls, n)."""
+    """Draw some outputs (calls, n)."""
     canvas = Canvas(sentence(x, out, training))
     y = canvas.top + 18
     most = max(float(x.abs().max()), float(out.abs().max()), 1e-12)
@@ -91,7 +93,7 @@ def draw(x: Tensor, out: Tensor, training: bool) -> Drawing:
 def sentence(x: Tensor, out: Tensor, training: bool) -> str:
     mode = "In training" if training else "In eval"
     if torch.equal(out, x.expand_as(out)):
-        return f"{mode} the layer is not there: what comes out is what went in."
+        return f"{mode} the layer does nothing: its output is its input."
     gone = (out[-1] == 0) & (x != 0)
     stays = (out[-1] / x)[~gone & (x != 0)]
     words = f"{mode}, {int(gone.sum())} of {len(x)} are gone"
@@ -99,5 +101,5 @@ def sentence(x: Tensor, out: Tensor, training: bool) -> str:
         words += f" and the others {short(round(stays[0].item(), 3))} times as large"
     if len(out) > 1:
         error = (out.mean(0) - x).abs().mean() / x.abs().mean()
-        words += f"; the mean of {len(out)} calls is on average {error:.0%} off the input"
+        words += f"; the mean of {len(out)} calls differs from the input by {error:.0%} on average"
     return f"{words}."

@@ -1,4 +1,4 @@
-"""How far the floating-point dtypes reach, and how fine they are, on one logarithmic line."""
+"""The range and the precision of floating-point dtypes, on one logarithmic line."""
 
 from __future__ import annotations
 

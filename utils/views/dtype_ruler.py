@@ -1,4 +1,4 @@
-"""One number in several floating-point dtypes: its bits, and the ruler on which it must land."""
+"""One number in several floating-point dtypes: its bits, and the ruler of the dtype's numbers."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ DTYPES = (torch.float32, torch.float16, torch.bfloat16, torch.float8_e4m3fn, tor
 LEFT, WIDE, FIELD_GAP = 146, 412, 4  # the bits and, below them, the rulers; CSS pixels
 STORED_X, ERROR_X, GAP_X = 660, 730, 794  # the right ends of the columns of numbers
 ROW, BIT_H, RULER_ROW, TICK_H = 44, 24, 30, 14
-DENSE = 150  # more ticks than this run together and are drawn as a band
-# Offered where nothing can be typed: exact ones, rounded ones, and those beyond an end of a range.
+DENSE = 150  # if there are more ticks, they run together and are drawn as a band
+# Choices for a page without a text box: exact, rounded and out-of-range numbers.
 TRIES = (0.5, 1 / 3, math.pi, 1000.1, 2.0**24 + 1, 65504.0, 65520.0, 1e-8)
 
 
 def dtype_ruler(value: float = 0.1) -> None:
-    """Show what each of DTYPES keeps of the number `value`, bit by bit and on its ruler.
+    """Show the number `value` as each of DTYPES stores it, bit by bit and on the dtype's ruler.
 
-    value: a Python number; live, a box changes it.
+    value: a Python number. In a live view, a text box changes the value.
     """
     present(draw, Control("FloatText", "value", float(value)), tries=[(one,) for one in TRIES])
 
@@ -37,7 +37,7 @@ def draw(value: float) -> Drawing:
     top = canvas.top + 34
     _draw_table(canvas, top, rows)
     bottom = top + ROW * len(rows) + 14
-    # Half the width of the rulers' window: three of the coarsest gaps; 0 when none is finite.
+    # Half the width of the rulers' window: three of the coarsest gaps; 0 if no gap is finite.
     gaps = [row.gap for row in rows if row.kind in ("normal", "subnormal", "zero")]
     if gaps:
         _draw_rulers(canvas, bottom + 26, value, 3.3 * max(gaps), rows)
@@ -55,7 +55,9 @@ def draw(value: float) -> Drawing:
 def sentence(value: float, rows: Sequence[Stored]) -> str:
     said = number(value, 6)
     if not math.isfinite(value):
-        return f"{said} is a pattern of its own: all ones in the exponent, in a dtype that has it."
+        return (
+            f"{said} has special bits, if the dtype has this value: the exponent's bits are all 1."
+        )
     beyond = [row.format.name for row in rows if row.kind in ("inf", "nan", "saturated")]
     if beyond:
         return f"{said} is too large for {listed(beyond)}: the exponent's bits set the range."
@@ -63,8 +65,8 @@ def sentence(value: float, rows: Sequence[Stored]) -> str:
     if lost and value:
         return f"{said} is too near zero for {listed(lost)}: it is stored as 0."
     if all(row.error == 0 for row in rows):
-        return f"{said} is exact in each: its bits are few enough."
-    return f"{said} lands on the nearest number there is: the fraction's bits set the gap."
+        return f"{said} is exact in each dtype: it needs few bits."
+    return f"{said} is rounded to the nearest number: the fraction's bits set the gap."
 
 
 def _draw_table(canvas: Canvas, top: float, rows: Sequence[Stored]) -> None:
@@ -80,7 +82,7 @@ def _draw_table(canvas: Canvas, top: float, rows: Sequence[Stored]) -> None:
         middle = y + BIT_H / 2
         canvas.text(MARGIN, middle - 7, row.format.name, size=13, mono=True)
         canvas.note(MARGIN, middle + 10, f"up to {number(row.format.largest, 3)}")
-        # A dash where there is nothing to measure.
+        # A dash, if there is no number to measure.
         error = "–" if math.isnan(row.error) else number(row.error, 3)
         gap = "–" if math.isnan(row.gap) else number(row.gap, 3)
         columns = (
@@ -93,7 +95,7 @@ def _draw_table(canvas: Canvas, top: float, rows: Sequence[Stored]) -> None:
 
 
 def _draw_bits(canvas: Canvas, y: float, cell: float, row: Stored) -> None:
-    """The bits from the left, so that a dtype that is another one cut short lies below it."""
+    """Draw the bits from the left, so that a dtype and a shortened version of it are aligned."""
     x = float(LEFT)
     fields = (
         (row.sign, INK, "#ffffff"),
@@ -113,9 +115,9 @@ def _draw_bits(canvas: Canvas, y: float, cell: float, row: Stored) -> None:
 def _draw_rulers(
     canvas: Canvas, y: float, value: float, reach: float, rows: Sequence[Stored]
 ) -> None:
-    """One ruler a dtype, a tick for each number it has, and the number asked for across all."""
+    """Draw one ruler for each dtype, a tick for each of its numbers, and a line for the value."""
     middle, scale = LEFT + WIDE / 2, WIDE / 2 / reach
-    canvas.note(MARGIN, y - 20, "the numbers there are")
+    canvas.note(MARGIN, y - 20, "the dtype's numbers")
     canvas.text(middle, y - 20, number(value, 6), ha="center", size=12, mono=True)
     canvas.note(GAP_X, y - 20, "how many", "right")
     bottom = y + RULER_ROW * len(rows) - 8

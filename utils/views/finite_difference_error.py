@@ -1,4 +1,4 @@
-"""How wrong a finite difference is, for every step from far too large to far too small."""
+"""The error of a finite difference, for every step from far too large to far too small."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Function = Callable[[Tensor], Tensor]
 
 @dataclass(frozen=True)
 class Curve:
-    """One way to take the difference: its errors for each of STEPS, relative to the derivative."""
+    """One kind of difference: its errors for each of STEPS, relative to the derivative."""
 
     name: str
     colour: str
@@ -36,15 +36,16 @@ class Curve:
 def finite_difference_error(f: Function, x: float) -> None:
     """Show the error of finite differences of `f` at `x` against the step h.
 
-    f: from a 0-dim tensor to one, in torch operations (autograd gives the exact derivative). Raises
-    ValueError if f or its derivative is not finite, or the derivative is 0.
+    f: a function from a 0-dim tensor to a 0-dim tensor, in torch operations (autograd gives the
+    exact derivative). Raises ValueError if f or its derivative is not finite, or the derivative is
+    0.
     """
     exact, curves = measure(f, x)
     present(lambda: draw(exact, curves, x))
 
 
 def measure(f: Function, x: float) -> tuple[float, tuple[Curve, ...]]:
-    """The derivative, and the curves: central and one-sided in float64, central in float32."""
+    """Return the derivative and the curves: both kinds in float64, and central in float32."""
     point = torch.tensor(float(x), dtype=torch.float64, requires_grad=True)
     exact = torch.autograd.grad(f(point), point)[0].item()
     if not math.isfinite(exact) or exact == 0:
@@ -72,7 +73,7 @@ def measure(f: Function, x: float) -> tuple[float, tuple[Curve, ...]]:
 def draw(exact: float, curves: tuple[Curve, ...], x: float) -> Drawing:
     central, _, single = curves
     canvas = Canvas(
-        f"A large h truncates, a small one rounds: best is {number(STEPS[central.best], 1)} here, "
+        f"A large h truncates, a small h rounds: best is {number(STEPS[central.best], 1)} here, "
         f"{number(STEPS[single.best], 1)} in float32."
     )
     top, x_span, y_span = canvas.top + 20, (STEPS[-1], STEPS[0]), (FLOOR, 30.0)

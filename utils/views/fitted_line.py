@@ -1,4 +1,4 @@
-"""A line while it is fitted: the points it learns from, those it has not seen, and both losses."""
+"""A line while it is fitted: the seen points, the unseen points, and the loss on both."""
 
 from __future__ import annotations
 
@@ -23,11 +23,13 @@ Line = tuple[float, float]
 def fitted_line(
     seen: tuple[ArrayLike, ArrayLike], unseen: tuple[ArrayLike, ArrayLike], lines: Sequence[Line]
 ) -> None:
-    """Show points and the line y = w x + b as it was after each step; live, the step moves.
+    """Show points and the line y = w x + b as it was after each step.
+
+    In a live view, a slider sets the step.
 
     seen, unseen: (x, y) arrays of any shape, at most 200 points each.
     lines: (w, b) before the first step, after the first, and so on.
-    Raises ValueError for no line, no point, too many, or x and y of unequal size.
+    Raises ValueError for no line, no points, too many points, or x and y of unequal size.
     """
     if not lines:
         raise ValueError("fitted_line needs at least one line (w, b)")
@@ -56,7 +58,7 @@ def draw(seen: Points, unseen: Points, lines: Sequence[Line], step: int) -> Draw
     w, b = lines[step]
     equation = f"y = {number(w, 3)}x {'−' if b < 0 else '+'} {number(abs(b), 3)}"
     error, new = (number(mean_squared(points, (w, b)), 2) for points in (seen, unseen))
-    canvas = Canvas(f"After step {step}: {equation}. Error {error}, {new} on the unseen.")
+    canvas = Canvas(f"After step {step}: {equation}. Error {error}, {new} on the unseen points.")
     top = canvas.top + 34
     _draw_points(canvas, top, seen, unseen, (w, b))
     curves = [[max(mean_squared(p, line), 1e-12) for line in lines] for p in (seen, unseen)]
@@ -77,8 +79,8 @@ def draw(seen: Points, unseen: Points, lines: Sequence[Line], step: int) -> Draw
     )
     return canvas.finish(
         axes.bottom + 44,
-        f"A fitted line. {canvas.title} {len(seen[0])} points are learnt from, {len(unseen[0])} "
-        f"are not seen. {ends}.",
+        f"A fitted line. {canvas.title} The line is fitted to {len(seen[0])} points; "
+        f"{len(unseen[0])} points are unseen. {ends}.",
     )
 
 

@@ -1,4 +1,4 @@
-"""The learner's own trace as a flame chart: who calls whom, for how long, and what is its own."""
+"""The learner's trace as a flame chart: the calls, their total time, and their self time."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ class Window:
     end: float
 
     def clip(self, start: float, end: float) -> float:
-        """How much of a piece lies in the window."""
+        """Return the nanoseconds of an interval that are in the window."""
         return max(0.0, min(end, self.end) - max(start, self.start))
 
     def x(self, at: float) -> float:
-        """The CSS pixel of a time, never outside the sheet's inner width."""
+        """Return the CSS pixel of a time, never outside the sheet's inner width."""
         share = (at - self.start) / (self.end - self.start)
         return MARGIN + INNER * min(max(share, 0.0), 1.0)
 
 
 @dataclass
 class Row:
-    """What a name takes of a window: calls that begin or go on in it, and nanoseconds."""
+    """The share of a name in a window: the nanoseconds, and the calls that run in the window."""
 
     name: str
     phase: str
@@ -49,10 +49,12 @@ class Row:
 
 
 def flame_chart(events: Sequence[Event]) -> None:
-    """Show the events of a trace, each above what it calls; live, the picture can be moved.
+    """Show the events of a trace, each above the events that it calls.
 
-    events: names, starts, durations and lanes (`instruments.traces.Event`); where there are several
-    lanes, the host thread with most events is drawn. Raises ValueError for no events.
+    In a live view, controls set the zoom and the start, and switch to self time.
+
+    events: names, starts, durations and lanes (`instruments.traces.Event`); if there are several
+    lanes, the host thread with the most events is drawn. Raises ValueError for no events.
     """
     nodes = read(events)
     present(
@@ -73,7 +75,7 @@ def read(events: Sequence[Event]) -> list[Node]:
 
 
 def window(nodes: Sequence[Node], zoom: int, start: int) -> Window:
-    """The part of the trace at a zoom and a start; at the end of the trace it stops."""
+    """Return the part of the trace at a zoom and a start, at most up to the end of the trace."""
     first, last = nodes[0].start, max(node.end for node in nodes)
     whole = max(1, last - first)
     wide = whole / zoom
@@ -82,9 +84,9 @@ def window(nodes: Sequence[Node], zoom: int, start: int) -> Window:
 
 
 def rows_of(nodes: Sequence[Node], shown: Window) -> list[Row]:
-    """What each name takes of the window; a name inside itself is not counted twice in its total.
+    """Return the share of each name in the window; the total counts nested calls of a name once.
 
-    Nodes come in the order in which they begin, so those around a node come before it.
+    Nodes are in the order in which they begin, so a node comes after the nodes that contain it.
     """
     rows: dict[str, Row] = {}
     around: list[Node] = []

@@ -1,4 +1,4 @@
-"""FLOPs of a model's matrix products by operator, against the length of the sequence."""
+"""The FLOPs of a model's matrix products for each operator and length of the sequence."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Counts = Mapping[str, int]
 
 @dataclass(frozen=True)
 class Counted:
-    """FLOPs by operator, in the order of COLOURS, at each of some lengths."""
+    """The FLOPs of each operator, in the order of COLOURS, for some lengths."""
 
     batch: int
     lengths: Sequence[int]
@@ -39,7 +39,7 @@ class Counted:
 
     @property
     def half(self) -> int | None:
-        """The first length at which attention takes half of the FLOPs or more; None for none."""
+        """The first length at which attention takes half of the FLOPs or more, or None."""
         pairs = zip(self.lengths, self.flops, strict=True)
         return next((length for length, counts in pairs if share(counts) >= 0.5), None)
 
@@ -48,19 +48,20 @@ class Counted:
 
 
 def flops_by_operator(model: nn.Module, tokens: Tensor) -> None:
-    """Show the FLOPs of the matrix products of `model(tokens)` by operator, by length.
+    """Show for each length and operator the FLOPs of the matrix products of `model(tokens)`.
 
     model: a MiniGPT, or any module of tokens (batch, length) whose `config` has a `context`, the
-    longest sequence. It is called on four lengths; the cost of others follows: a product has at
-    most two sizes that are the length. tokens: (batch, length), for the batch, and the length
-    that is told of. Raises TypeError for another model; ValueError for tokens of another shape.
+    longest sequence. It is called on four lengths. The counts of other lengths are computed from
+    these four: in a product, at most two sizes depend on the length. tokens: (batch, length). Their
+    shape gives the batch size and the length that is described. Raises TypeError for another model;
+    ValueError for tokens of another shape.
     """
     counted = measure(model, tokens)
     present(lambda: draw(counted, tokens.shape[1]))
 
 
 def measure(model: nn.Module, tokens: Tensor) -> Counted:
-    """What a model of this config counts at each length up to LONGEST."""
+    """Return the counts of a model of this config at each length up to LONGEST."""
     config = getattr(model, "config", None)
     context = getattr(config, "context", None)
     if not (isinstance(model, nn.Module) and isinstance(context, int)):
@@ -85,17 +86,17 @@ def measure(model: nn.Module, tokens: Tensor) -> Counted:
 
 
 def _parabola(places: Sequence[int], values: Sequence[int]) -> Callable[[int], int]:
-    """The polynomial of degree two through the points, in whole numbers."""
+    """Return the polynomial of degree two through the points, in whole numbers."""
     curve = np.poly1d(np.polyfit(places, values, 2))
     if any(round(curve(n)) != value for n, value in zip(places, values, strict=True)):
-        raise ValueError("the FLOPs of this model do not grow as the square of the length, or less")
+        raise ValueError("the FLOPs of this model are not a polynomial of degree 2 in the length")
     return lambda n: round(curve(n))
 
 
 def count_products(model: nn.Module, tokens: Tensor) -> dict[str, int]:
     from torch.utils.flop_counter import FlopCounterMode  # here, because it imports Triton
 
-    # Fused attention would hide two products in an operator of another name.
+    # Fused attention would hide two products in an operator with another name.
     with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as heard:
         model(tokens)
     counts = heard.get_flop_counts().get("Global", {})
@@ -144,5 +145,5 @@ def draw(counted: Counted, length: int) -> Drawing:
         )
         y += 66
     canvas.text(BARS_X, y + 10, cut(f"{total:,} in all", BARS_W))
-    parts.append(f"In all {every:,} FLOP, {share(counts):.1%} of it attention.")
+    parts.append(f"The total is {every:,} FLOP, and {share(counts):.1%} of it is attention.")
     return canvas.finish(axes.bottom + 62, " ".join(parts))

@@ -1,4 +1,4 @@
-"""Lines of Python beside the passes that the compiler makes of them, with the bytes of each."""
+"""Lines of Python beside the passes that the compiler makes from them, with each pass's bytes."""
 
 from __future__ import annotations
 
@@ -41,8 +41,9 @@ def fusion_map(
     """Show which lines of a function share a pass over memory, for several versions of it.
 
     versions: name -> function of `args`; each is compiled once and not run. device: "cpu", or
-    "cuda" for a GPU that need not be there. version: the one shown, from 1; live, a slider moves
-    it. Raises ValueError for none, or for one too long to be drawn.
+    "cuda" for a GPU that this machine may lack. version: the number of the shown version, from 1.
+    In a live view, a slider sets it. Raises ValueError if there is no version, or if a version is
+    too long to be drawn.
     """
     if not versions:
         raise ValueError("fusion_map: give at least one version")
@@ -63,7 +64,7 @@ def read(name: str, function: Callable[..., Any], args: Sequence[Any], device: s
 
 
 def draw(maps: Sequence[Map], version: int) -> Drawing:
-    """One version, on a sheet that has room for each."""
+    """Draw one version, on a sheet that has room for each."""
     shown = maps[version - 1]
     canvas = Canvas(cut(str(shown), INNER, size=18))
     top, right = canvas.top + 40, MARGIN + LEFT + BETWEEN

@@ -1,4 +1,4 @@
-"""Where a model's gradients lie on the rulers of 16-bit dtypes, under a scale that moves."""
+"""Where a model's gradients are on the rulers of 16-bit dtypes, for different loss scales."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from utils.views._view import present
 LOW, HIGH_POWER = -46, 22  # powers of two at the ends of the axis
 LEFT, PLOT, ROW, BAR = 128, 170, 58, 24
 DTYPES = (torch.float16, torch.bfloat16)
-# What becomes of a number, its shade on a ruler, and the shade's name.
+# The kind of a stored number, its shade on a ruler, and the shade's name.
 FATES = {
     "become 0": (IDLE, "becomes 0"),
     "keep few digits": (STORAGE.tint, "few digits"),
@@ -32,7 +32,7 @@ FATES = {
 
 @dataclass(frozen=True)
 class Magnitudes:
-    """How many gradients there are, how many are 0 or not finite, and the sizes of the others."""
+    """The counts of all, of zero and of non-finite gradients, and the sizes of the others."""
 
     count: int
     zeros: int
@@ -44,7 +44,7 @@ class Magnitudes:
         return self.sizes.log2().numpy()
 
     def fates(self, scale: int, dtype: torch.dtype) -> dict[str, float]:
-        """Shares of the non-zero, finite gradients that become 0, subnormal, normal or infinite."""
+        """The shares of non-zero, finite gradients that become 0, subnormal, normal or infinite."""
         kept = (self.sizes * 2.0**scale).to(dtype)
         lost, over, few = kept == 0, kept.isinf(), kept < torch.finfo(dtype).smallest_normal
         parts = (lost, few & ~lost, ~(few | over), over)
@@ -52,10 +52,12 @@ class Magnitudes:
 
 
 def gradient_ruler(gradients: Iterable[Tensor]) -> None:
-    """Show how large gradients are, and what 16 bits keep of them; live, a scale moves.
+    """Show the sizes of gradients, and how 16-bit dtypes store them.
+
+    In a live view, a slider sets the loss scale.
 
     gradients: tensors of float32, such as each parameter's `.grad`; None is left out. Raises
-    ValueError for no gradient that is finite and not 0.
+    ValueError if no gradient is finite and not 0.
     """
     found = read(gradients)
     present(lambda power: draw(found, power), slider("scale 2^", 0, 0, 34))
@@ -133,4 +135,4 @@ def sentence(fates: dict[str, float], scale: int) -> str:
         return f"{at}, {_percent(over)} of the gradients overflow float16."
     if lost:
         return f"{at}, {_percent(lost)} of the gradients become 0 in float16."
-    return f"{at}, float16 holds them all" + (f", {_percent(few)} with few digits." if few else ".")
+    return f"{at}, float16 keeps them all" + (f", {_percent(few)} with few digits." if few else ".")

@@ -23,7 +23,7 @@ LINES = 2  # of words below
 
 @dataclass(frozen=True)
 class Row:
-    """One node: its name, what it is as text, and the names of those that it reads."""
+    """One node: its name, its text, and the names of the nodes that it reads."""
 
     name: str
     text: str
@@ -34,9 +34,10 @@ Pair = tuple[Row | None, Row | None]
 
 
 def graph_rewrite(before: Any, after: Any) -> None:
-    """Show two graphs side by side: what went, what came, and who reads those.
+    """Show two graphs side by side, with removed nodes, new nodes, and the nodes that read one of
+    them.
 
-    before, after: FX graphs, or modules that hold one. Raises ValueError for too many nodes.
+    before, after: FX graphs, or modules with a graph. Raises ValueError for too many nodes.
     """
     pairs = aligned(read(before), read(after))
     require("graph_rewrite", len(pairs), "nodes", MOST)
@@ -72,7 +73,7 @@ def _written(arg: Any) -> str:
 
 
 def aligned(before: Sequence[Row], after: Sequence[Row]) -> list[Pair]:
-    """The rows of both, with nodes of one name side by side and None where one has none."""
+    """Pair the rows of both graphs: nodes of the same name, with None for a missing node."""
     names = [row.name for row in before], [row.name for row in after]
     pairs: list[Pair] = []
     for kind, i, i2, j, j2 in SequenceMatcher(None, *names, autojunk=False).get_opcodes():
@@ -86,7 +87,7 @@ def aligned(before: Sequence[Row], after: Sequence[Row]) -> list[Pair]:
 
 def draw(pairs: Sequence[Pair]) -> Drawing:
     went, came = (changed(pairs, side) for side in (0, 1))
-    title = f"{count(len(went), 'node')} went, {count(len(came), 'node')} came."
+    title = f"{count(len(went), 'node')} removed, {count(len(came), 'node')} added."
     canvas = Canvas(title if went or came else "The rewrite changed no node.")
     top = canvas.top + 34
     below = top + ROW * len(pairs) + 16
@@ -104,15 +105,16 @@ def draw(pairs: Sequence[Pair]) -> Drawing:
                 canvas.text(x + 10, box[1] + box[3] / 2, words)
                 nodes.append(f"{row.name}, {row.text}")
         parts.append(f"{when}: {'; '.join(nodes)}.")
-    canvas.legend(MARGIN, below + 12, (("went", GRADIENT.tint, RULE), ("came", VIEW.tint, RULE)))
-    named = (("Went", went), ("Came", came))
+    tints = (("removed", GRADIENT.tint, RULE), ("added", VIEW.tint, RULE))
+    canvas.legend(MARGIN, below + 12, tints)
+    named = (("Removed", went), ("Added", came))
     readers = " ".join(f"{verb}: {'; '.join(nodes)}." for verb, nodes in named if nodes)
     canvas.paragraph(below + 40, readers, LINES)
     return canvas.finish(below + 62 + LINE * (LINES - 1), f"{' '.join(parts)} {readers}")
 
 
 def changed(pairs: Sequence[Pair], side: int) -> list[str]:
-    """The nodes of a side that the other side has not, each with the nodes that read it."""
+    """Return the nodes that only this side has, each with the nodes that read it."""
     rows = [row for pair in pairs if (row := pair[side]) is not None]
     alone = [row for pair in pairs if pair[1 - side] is None and (row := pair[side]) is not None]
     readers = {row.name: [r.name for r in rows if row.name in r.reads] for row in alone}

@@ -1,6 +1,6 @@
-"""Calls of one compiled function: which version takes each, which refuse it, and when one is made.
+"""Calls of one compiled function: the version that takes a call, and the versions that refuse it.
 
-A version is a graph with its guards.
+If every version refuses a call, a new version is made. A version is a graph with its guards.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from utils.views._view import present
 MOST_CALLS, MOST_VERSIONS = 12, 8
 ROW = 30
 NAME_W, SUM_W, LINES = 150, 70, 5
-# What a version is to a call: the word for it, its fill and the colour of the word.
+# The role of a version in a call: the word for it, its fill and the colour of the word.
 MADE = ("made", KERNEL.colour, KERNEL.on)
 TAKES = ("takes it", VIEW.colour, VIEW.on)
 REFUSES = ("refuses", GRADIENT.tint, INK)
@@ -30,10 +30,10 @@ ABSENT = ("", IDLE, MUTED)
 def guard_counter(
     function: Callable[..., Any], calls: Mapping[str, tuple[Any, ...]], *, call: int = 1
 ) -> None:
-    """Compile `function`, make the calls in order, and show what each version says to each call.
+    """Compile `function`, make the calls in order, and show each version's answer to each call.
 
-    calls: name -> arguments. call: the one that is told of, from 1; live, a slider moves it. Raises
-    ValueError for none or too many calls.
+    calls: name -> arguments. call: the number of the described call, from 1. In a live view,
+    a slider sets it. Raises ValueError for no calls or too many calls.
     """
     require("guard_counter", len(calls), "calls", MOST_CALLS)
     moved = slider("call", call, 1, len(calls))
@@ -95,7 +95,7 @@ def in_words(name: str, answer: Answer) -> str:
         if reason is not None
     ]
     if answer.used is None:
-        told.append("No further one is made: the limit is reached, and Python runs alone.")
+        told.append("No further graph is made: the limit is reached, and Python runs alone.")
     elif answer.used < len(answer.refusals):
         told.append(f"Graph {answer.used + 1} takes it.")
     else:
@@ -104,6 +104,6 @@ def in_words(name: str, answer: Answer) -> str:
 
 
 def why(reason: str) -> str:
-    """What a guard said, without the marks of Dynamo's name spaces: "L['x']" is x."""
+    """Return a guard's message, without the marks of Dynamo's name spaces: "L['x']" becomes x."""
     words = re.sub(r"'?[LG]\['(\w+)'\]'?", r"\1", reason).rstrip(".")
     return words if words.startswith("tensor") else f"it needs {words}"

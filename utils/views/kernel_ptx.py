@@ -1,4 +1,4 @@
-"""A Triton kernel's lines beside the instructions that the compiler made of each."""
+"""A Triton kernel's lines beside the instructions that the compiler made from each line."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from utils.views._text_outlines import cut, text_width
 from utils.views._view import present
 
 ROW, CODE = 20, 12  # CSS pixels from line to line, and the letters' size
-HIGH = ROW - 2  # of a lit line's ground
+HIGH = ROW - 2  # height of a lit line's background
 LEFT = 400  # room for the kernel's text
-MOST = 60  # instructions that are all drawn; of more, only the lit line's are
+MOST = 60  # up to this number, all instructions are drawn; otherwise only the lit line's
 FOLDED, LINES = 13, 13  # the letters' size there, and lines in each of two columns
 COUNT_W, BAR_W = 34, 70  # the number of a line's instructions, and its bar
 
 
 @dataclass(frozen=True)
 class Instruction:
-    """One PTX instruction and the line of the kernel it comes from, counted from its `def` as 1."""
+    """One PTX instruction and its line in the kernel; the kernel's `def` is line 1."""
 
     text: str
     line: int
@@ -35,9 +35,9 @@ class Instruction:
 def kernel_ptx(kernel: Any, code: Compiled, *, line: int | None = None) -> None:
     """Show which PTX instructions each line of a kernel became, with one line lit.
 
-    kernel: what `@triton.jit` returned. code: what `compile_kernel` made of it. line: the line to
-    light, its `def` being line 1; by default one that became the most instructions. Live, a slider
-    moves it. Raises ValueError if the kernel has no such line.
+    kernel: what `@triton.jit` returned. code: the result of `compile_kernel` for it. line: the line
+    to light, where `def` is line 1; by default a line with the most instructions. In a live
+    view, a slider chooses the line. Raises ValueError if the kernel has no such line.
     """
     text = source_lines(kernel)
     found = instructions(code.ptx)
@@ -56,10 +56,13 @@ def source_lines(kernel: Any) -> list[str]:
 
 
 def instructions(ptx: str) -> list[Instruction]:
-    """Return the instructions in order. PTX's `.loc` says where those that follow it come from.
+    """Return the instructions in order.
 
-    What a function of the language was compiled into counts to the kernel's line that called it:
-    the comment beside `.loc` ends with that one, as in "standard.py:263:15 @[ kernel.py:11:18 ]".
+    PTX's `.loc` has the source line of the instructions after it.
+
+    Instructions of a function of Triton's language count for the kernel's line that called the
+    function. The comment beside `.loc` ends with that line, as in "standard.py:263:15 @[
+    kernel.py:11:18 ]".
     """
     found, line, start = [], 1, None
     for text in ptx.splitlines():
@@ -76,9 +79,9 @@ def instructions(ptx: str) -> list[Instruction]:
 def draw(text: Sequence[str], found: Sequence[Instruction], line: int) -> Drawing:
     own = [one for one in found if one.line == line]
     became = f"became {count(len(own), 'instruction')} of {len(found)}"
-    canvas = Canvas(f"Line {line} {became if own else 'left no instruction of its own'}.")
+    canvas = Canvas(f"Line {line} {became if own else 'became no instruction'}.")
     told = "; ".join(one.text.rstrip(";") for one in own)
-    told = f" became: {told}." if own else " left no instruction of its own."
+    told = f" became: {told}." if own else " became no instruction."
     alt = f"A kernel beside its PTX. {canvas.title} Line {line}, {text[line - 1].strip()},{told}"
     top = canvas.top + 34
     if len(found) > MOST:
@@ -124,7 +127,7 @@ def _draw_folded(
     line: int,
     each: Sequence[int],
 ) -> float:
-    """A long kernel: how much each line became, and only the lit line's instructions, folded."""
+    """Draw a long kernel: the instruction count of each line, and the lit line's instructions."""
     by_line = [folded([one for one in found if one.line == k]) for k in range(1, len(text) + 1)]
     lines = min(-(-max(map(len, by_line)) // 2), LINES)
     canvas.text(MARGIN, top - 22, "the kernel", MUTED, size=FOLDED)
@@ -155,7 +158,7 @@ def _draw_folded(
 
 
 def folded(found: Sequence[Instruction]) -> list[tuple[Instruction, int]]:
-    """Instructions that repeat, told once, with how often: runs of one, or of two in turn."""
+    """Return each instruction with a count. Repeats of one, or of two in turn, are joined."""
     rows: list[tuple[Instruction, int]] = []
     names = [opcode(one.text) for one in found]
     k = 0

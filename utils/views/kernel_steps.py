@@ -1,4 +1,4 @@
-"""Each load and store of a Triton kernel, one after the other, on the memory that it goes to."""
+"""Each load and store of a Triton kernel, one after the other, and the memory that it accesses."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from utils.views._text_outlines import cut, text_width
 from utils.views._view import present
 
 SECTOR = 32  # bytes; the least that a GPU moves between its memory and its caches
-MOST_SECTORS, MOST_LANES = 16, 32  # of a tensor, and of a block, that have room in the picture
+# the picture has room for this number of elements of a tensor, and of a block
+MOST_SECTORS, MOST_LANES = 16, 32
 CELL, GAP, ROW = 21, 16, 30
 LANES_X, LANE = 126, 36
 HEAD = 30  # the line above a tensor's cells
@@ -26,13 +27,13 @@ HEAD = 30  # the line above a tensor's cells
 
 @dataclass(frozen=True)
 class Memory:
-    """One tensor of the launch, and the storage that it is a view of."""
+    """One tensor of the launch, and its storage."""
 
     name: str
     told: str
     length: int
     itemsize: int
-    offset: int  # where it begins
+    offset: int  # where the tensor begins
     inside: frozenset[int]  # the elements of the storage that belong to the tensor
 
     @property
@@ -41,7 +42,7 @@ class Memory:
 
     @property
     def shown(self) -> int:
-        """Elements that are drawn, counted from the storage's first."""
+        """The elements that are drawn, counted from the first element of the storage."""
         return min(self.length, MOST_SECTORS * self.sector)
 
     @property
@@ -60,19 +61,21 @@ class Memory:
         return sorted({place // self.sector for place in self.places(access)})
 
     def outside(self, access: Access) -> list[int]:
-        """What an access touches that is no part of the tensor."""
+        """Return the accessed elements that are not part of the tensor."""
         return [place for place in self.places(access) if place not in self.inside]
 
 
 def kernel_steps(
     kernel: Any, grid: tuple[int, ...], *args: Any, step: int = 1, **kwargs: Any
 ) -> None:
-    """Launch `kernel` in the interpreter and show what it loads and stores; live, step by step.
+    """Launch `kernel` in the interpreter and show what it loads and stores.
+
+    In a live view, a slider chooses the load or store.
 
     kernel: what `@triton.jit` returned. args: as for a launch, with small tensors on the CPU. The
-    launch is real: what the kernel stores is stored. kwargs: further arguments, by name. step:
-    which load or store is lit at first, from 1. Raises ValueError if nothing was loaded or stored,
-    or there is no such step.
+    launch is real: the kernel's stores change the tensors. kwargs: further arguments, by name.
+    step: the load or store that is lit first, counted from 1. Raises ValueError if the kernel loads
+    and stores nothing, or if there is no such step.
     """
     found = accesses(kernel, grid, *args, **kwargs)
     given = inspect.signature(kernel.fn).bind(*args, **kwargs).arguments
@@ -98,7 +101,7 @@ def draw(tensors: Sequence[Memory], found: Sequence[Access], step: int) -> Drawi
     touched, strangers = owner.places(access), owner.outside(access)
     sectors = count(len(owner.sectors(access)), "sector")
     if not touched:
-        does = "nothing, for its mask is off everywhere"
+        does = "nothing, because all places are masked off"
     elif strangers:
         does = f"{count(len(strangers), 'element')} beside {owner.name}'s own"
     else:
@@ -131,7 +134,7 @@ def draw(tensors: Sequence[Memory], found: Sequence[Access], step: int) -> Drawi
             f"{sectors} of {SECTOR}."
         )
     if strangers:
-        parts.append(f"Not of the tensor: {', '.join(map(str, strangers))}.")
+        parts.append(f"Not in the tensor: {', '.join(map(str, strangers))}.")
     off = count(len(access.mask) - len(touched), "lane")
     parts.append(f"Masked off: {off} of {len(access.mask)}.")
     parts += [f"{one.name}: {one.told}." for one in tensors]
@@ -139,14 +142,14 @@ def draw(tensors: Sequence[Memory], found: Sequence[Access], step: int) -> Drawi
 
 
 def _draw_lanes(canvas: Canvas, owner: Memory, access: Access, y: float) -> None:
-    """The program's block: in each lane the element of the storage that it goes to."""
+    """Draw the program's block: each lane has the number of its storage element."""
     middle = y + LANE / 2
     canvas.marker(MARGIN + 8, middle, KERNEL.marker, 15, KERNEL.colour)
     canvas.text(MARGIN + 24, middle, f"program {access.program}")
     some = list(zip(access.elements, access.mask, strict=True))[:MOST_LANES]
     wide = min(44, (INNER - LANES_X) / len(some))
     strange = set(owner.outside(access))
-    looks = {  # of a lane: fill, ink, edge
+    looks = {  # colours of a lane: fill, ink, edge
         "on": (STORAGE.tint, INK, STORAGE.colour),
         "off": (IDLE, MUTED, MUTED),
         "beside": (GRADIENT.colour, GRADIENT.on, GRADIENT.colour),

@@ -1,4 +1,4 @@
-"""Which dispatch key wins a call, who brought each, and what would have to change for another."""
+"""Which dispatch key wins a call, where each key comes from, and what would change the winner."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ OPERATORS = (
 )  # fmt: skip
 YOURS, CPU, META, FAKE = "yours", "cpu", "meta", "cuda (fake)"
 DEVICES = (YOURS, CPU, META, FAKE)
-SNAPSHOT = "PythonTLSSnapshot"  # it notes the thread's sets for a mode, and hands the call on
+SNAPSHOT = "PythonTLSSnapshot"  # it saves the thread's key sets for a mode, and passes the call on
 ROW, CELL, NAME = 33, 46, 15
 NAME_X, TENSOR_X, THREAD_X, SLOT_X, FILE_X = MARGIN + 22, 248, 286, 376, 546
 
@@ -37,7 +37,7 @@ UNASKED = Look("not in the call", CARD, MUTED)
 
 @dataclass(frozen=True)
 class Situation:
-    """A tensor and the contexts around the call on it; what the controls hold, in their order."""
+    """A tensor and the contexts around the call on it: the controls' values, in their order."""
 
     op: str
     device: str = YOURS
@@ -79,11 +79,13 @@ class KeyRow:
 
 
 def key_explorer(op: Any, tensor: Tensor) -> None:
-    """Show which key wins a call of `op` on `tensor`, and why; live, tensor and contexts change.
+    """Show which key wins a call of `op` on `tensor`, and why.
 
-    op: an overload, or its name such as "aten::mm". tensor: any; its kind is what is shown at
-    first, in the contexts of the caller. Raises LookupError if there is no such operator; TypeError
-    for anything but a tensor.
+    In a live view, controls change the kind of tensor and the contexts.
+
+    op: an overload, or its name such as "aten::mm". tensor: any tensor; the view starts with its
+    kind, and with the contexts of the caller. Raises LookupError if there is no such operator;
+    TypeError if `tensor` is not a tensor.
     """
     if not isinstance(tensor, Tensor):
         raise TypeError(f"key_explorer needs a torch.Tensor, got {type(tensor).__name__}")
@@ -97,7 +99,7 @@ def key_explorer(op: Any, tensor: Tensor) -> None:
 
 
 def situation(op: Any, tensor: Tensor) -> Situation:
-    """Return the tensor as it is and the contexts that are open now."""
+    """Return the tensor unchanged, and the contexts that are open now."""
     inference = torch.is_inference_mode_enabled()
     return Situation(
         op=dispatch.op_name(op),
@@ -113,7 +115,7 @@ def situation(op: Any, tensor: Tensor) -> Situation:
 
 
 def made(tensor: Tensor, wanted: Situation) -> Tensor:
-    """A tensor of the wanted kind: the given one where it is of that kind, else a new small one.
+    """A tensor of the wanted kind: the given one if it has that kind, otherwise a new small one.
 
     Raises ValueError for an unknown kind.
     """
@@ -142,11 +144,11 @@ def _plain(tensor: Tensor) -> bool:
 def _make(device: str, dtype: torch.dtype, grad: bool, inference: bool, conj: bool) -> Tensor:
     fake: Any = nullcontext()
     if device == FAKE:
-        # Loaded when it is asked for: it takes a second of CPU.
+        # Imported here, only when needed, because the import takes a second of CPU.
         from torch._subclasses import FakeTensorMode
 
         fake, device = FakeTensorMode(), "cuda"
-    # A node made for a fake CUDA tensor aborts the process where PyTorch has no CUDA.
+    # A node made for a fake CUDA tensor aborts the process if PyTorch has no CUDA.
     with torch.inference_mode(inference), torch.no_grad(), fake:
         tensor = torch.empty(2, 2, dtype=dtype, device=device)
         return (tensor.conj() if conj else tensor).requires_grad_(grad)
@@ -163,7 +165,7 @@ def _autocast_device(device: str) -> str:
 
 @contextmanager
 def contexts(wanted: Situation, device: str) -> Iterator[None]:
-    """The contexts of a situation, really entered, for a tensor on `device`."""
+    """Open the contexts of a situation for a tensor on `device`."""
     device = _autocast_device(device)
     before = torch.is_autocast_enabled(device)
     listens: Any = _Listens() if wanted.mode else nullcontext()
@@ -172,7 +174,7 @@ def contexts(wanted: Situation, device: str) -> Iterator[None]:
         torch.set_grad_enabled(not wanted.no_grad),
         listens,
     ):
-        # What `torch.autocast` switches, also for a device that this machine does not have.
+        # The switch of `torch.autocast`. The device may be one that this machine does not have.
         torch.set_autocast_enabled(device, wanted.autocast)
         try:
             yield
@@ -181,14 +183,15 @@ def contexts(wanted: Situation, device: str) -> Iterator[None]:
 
 
 def places(tensor: Tensor, given: Tensor) -> list[str]:
-    """The keys that have a row, the highest first: as many for whatever is made from `given`."""
+    """The keys that have a row, highest first; as many in every situation of `given`."""
     suffix = {"cpu": "CPU", "cuda": "CUDA", "meta": "Meta"}.get(tensor.device.type)
     suffix = suffix or tensor.device.type.upper()
     backend = dispatch.keys_of(tensor)[-1]
     autocast = "CPU" if suffix == "Meta" else suffix
     keys = [SNAPSHOT, f"Autocast{autocast}", f"Autograd{suffix}", "ADInplaceOrView"]
     keys += ["Conjugate", "Python", "BackendSelect", backend]
-    # What else the learner's tensor brings keeps its row when another tensor takes its place.
+    # If another tensor replaces the learner's tensor, other keys of the learner's tensor keep their
+    # rows.
     above: str | None = None
     for key in dispatch.keys_of(given)[:-1]:
         if key not in keys and not key.startswith(("Autocast", "Autograd")):
@@ -199,7 +202,7 @@ def places(tensor: Tensor, given: Tensor) -> list[str]:
 
 @dataclass(frozen=True)
 class KeyOutcome:
-    """Whose code runs first; `then`, where that only notes the thread's sets and hands on."""
+    """Whose code runs first. `then`: whose code runs second, if the first only saves key sets."""
 
     first: dispatch.Entry | None
     then: dispatch.Entry | None = None
@@ -215,7 +218,7 @@ class KeyOutcome:
 
 
 def read(tensor: Tensor, now: Situation) -> tuple[list[KeyRow], KeyOutcome]:
-    """Return the rows of a situation, and whose code runs: asked inside its contexts."""
+    """Open a situation's contexts; return the situation's rows, and whose code runs."""
     here = made(tensor, now)
     with contexts(now, here.device.type):
         own, thread = dispatch.keys_of(here), dispatch.thread_keys()
@@ -233,7 +236,7 @@ def read(tensor: Tensor, now: Situation) -> tuple[list[KeyRow], KeyOutcome]:
 
 
 def outcome(tensor: Tensor, now: Situation) -> KeyOutcome:
-    """Whose code a call on this very tensor would reach, in the contexts of a situation."""
+    """Return whose code a call on this very tensor reaches, in a situation's contexts."""
     with contexts(now, tensor.device.type):
         try:
             found = dispatch.decide(now.op, tensor)
@@ -246,7 +249,7 @@ def outcome(tensor: Tensor, now: Situation) -> KeyOutcome:
 
 
 def switches(tensor: Tensor, now: Situation) -> list[tuple[str, KeyOutcome]]:
-    """For each switch, in words: whose code would run if it alone were moved."""
+    """Return for each switch, in words, whose code runs if only this switch is moved."""
     half = torch.float16 if now.dtype != torch.float16 else torch.float32
     flips: dict[str, dict[str, Any]] = {
         f"{'−' if getattr(now, name) else '+'} {words}": {name: not getattr(now, name)}
@@ -277,7 +280,7 @@ def draw(tensor: Tensor, now: Situation) -> Drawing:
     canvas.text(TENSOR_X, top - 22, "tensor", MUTED, "center")
     _draw_rows(canvas, top, rows, runs)
     below = top + ROW * len(rows) + 24
-    canvas.text(MARGIN, below, "Who would run first if one switch alone were moved:", MUTED)
+    canvas.text(MARGIN, below, "Who runs first if you move only one switch:", MUTED)
     _draw_switches(canvas, below + 16, others, runs)
     on = [label for name, label in LABELS.items() if getattr(now, name)]
     parts = [
@@ -296,7 +299,7 @@ def draw(tensor: Tensor, now: Situation) -> Drawing:
     moves = [f"{words} ({then})" for words, then in others if then != runs]
     same = [words for words, then in others if then == runs]
     parts.append(
-        f"Moved alone, these change who runs first: {listed(moves) or 'none'}; "
+        f"If you move only one switch, these change who runs first: {listed(moves) or 'none'}; "
         f"these do not: {listed(same) or 'none'}."
     )
     return canvas.finish(below + 3 * CELL + 26, " ".join(parts))
@@ -347,7 +350,7 @@ def file_name(entry: dispatch.Entry) -> str:
 
 def sentence(runs: KeyOutcome) -> str:
     if runs.first is None:
-        return "No key that is left has a slot with code: the call fails."
+        return "No remaining key has a slot with code: the call fails."
     words, last = f"{runs.first.key} runs first", runs.first
     if runs.then is not None:
         words, last = f"{words}, then {runs.then.key}", runs.then

@@ -1,4 +1,4 @@
-"""The losses of runs over their steps, with levels to beat, or how far apart they may lie."""
+"""The losses of runs at their steps, with levels to beat, or with bands for the distances."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from utils.views._view import present
 COLOURS = (STORAGE.colour, GRADIENT.colour, VIEW.colour, PARAMETER.colour)
 BAND = "#9fc3e0"  # pale storage blue
 LEFT, HIGH, ROW = 84, 270, 24
-LABEL = 28  # CSS pixels from the first line below the title, what y counts, to the frame
+LABEL = 28  # CSS pixels from the first line below the title, the label of y, to the frame
 Losses = Sequence[float] | Mapping[int, float]
 Runs = Mapping[str, Mapping[int, float]]  # name -> step -> loss, NaN where it was not finite
 
@@ -29,12 +29,11 @@ def loss_curves(
     """Show up to four runs' losses in one frame, and their values at one step.
 
     runs: name -> the losses of steps 1, 2, ..., or a dict from step to loss.
-    levels: name -> a loss that is drawn as a line across, such as a baseline's.
-    bands: name of each run but the first -> how far it may lie from the first, at each step. Then
-        the picture has these distances and their bands in place of the losses.
-    step: the one whose values are told; by default the last that all runs have.
-    Raises ValueError for no run, more than four, a run without a step or a band, a band without a
-    run, or a step that no run has.
+    levels: name -> a loss that is drawn as a horizontal line, such as a baseline's. bands: name of
+    each run except the first -> its largest allowed distance from the first run, at each step. With
+    bands, the picture shows the distances and the bands in place of the losses. step: the step
+    whose values are written; by default the last step of all runs. Raises ValueError for no run,
+    more than four, a run without a step or a band, a band without a run, or a step that no run has.
     """
     losses = read(runs)
     edges = read(bands) if bands else {}
@@ -78,14 +77,16 @@ def draw(runs: Runs, levels: Mapping[str, float], step: int) -> Drawing:
     axes.grid_y(round_steps(low, high), lambda tick: number(tick, 3))
     axes.steps_x("step", right)
     looks = [(colour, 2.0) for colour in COLOURS[: len(runs)]]
-    order = list(zip(runs.values(), looks, strict=True))[::-1]  # the first of many lies on top
+    # if there are many runs, the first run is drawn on top
+    order = list(zip(runs.values(), looks, strict=True))[::-1]
     if len(runs) == 2:
-        # Of two runs the first is a band below the other, so that it shows where they are equal.
+        # Draw the first of two runs as a wide band below the second, so that both are visible where
+        # they are equal.
         looks[0] = BAND, 6.0
         order = list(zip(runs.values(), looks, strict=True))
     for run, look in order:
         axes.curve([*run], [*run.values()], *look)
-    room = math.inf  # names stand at the left, where a loss is still high
+    room = math.inf  # names are at the left, where a loss is still high
     for rank, (name, level) in enumerate(sorted(levels.items(), key=lambda pair: -pair[1])):
         y = axes.py(level)
         canvas.line([(LEFT, y), (right, y)], INK, 1.2, dashed=True)
@@ -112,7 +113,7 @@ def draw(runs: Runs, levels: Mapping[str, float], step: int) -> Drawing:
 
 
 def draw_bands(runs: Runs, bands: Runs, step: int) -> Drawing:
-    """The distances of the runs from the first, each below the edge of its band if all is well."""
+    """Draw the distances from the first run. Each should be below the edge of its band."""
     base, *others = runs
     apart = {name: distances(runs[base], runs[name]) for name in others}
     canvas = Canvas(band_sentence(apart, bands))
@@ -144,7 +145,7 @@ def draw_bands(runs: Runs, bands: Runs, step: int) -> Drawing:
 
 
 def distances(base: Mapping[int, float], other: Mapping[int, float]) -> dict[int, float]:
-    """How far two runs lie apart, at the steps that both have."""
+    """Return the distance of two runs, at the steps that both have."""
     return {step: abs(loss - base[step]) for step, loss in other.items() if step in base}
 
 
@@ -157,7 +158,7 @@ def band_sentence(apart: Runs, bands: Runs) -> str:
 
 
 def first_difference(base: Mapping[int, float], other: Mapping[int, float]) -> int | None:
-    """The first step that both runs have at which the losses differ."""
+    """Return the first common step of both runs at which their losses differ."""
     differ = (s for s in other if s in base and base[s] != other[s])
     return next((s for s in differ if not math.isnan(base[s]) or not math.isnan(other[s])), None)
 
@@ -177,9 +178,9 @@ def sentence(runs: Runs) -> str:
         return "The two runs have no step in common."
     step = first_difference(first, other)
     if step is None:
-        return f"The same to the last bit in all {len(gaps)} steps that both have."
+        return f"The runs are the same to the last bit in all {len(gaps)} common steps."
     apart = [gap for gap in gaps if math.isfinite(gap)]
     if not apart:
-        return f"The two part at step {step}, where one is not finite."
+        return f"The two runs part at step {step}, at which one is not finite."
     where = "" if len(apart) == len(gaps) else " where both are finite"
-    return f"The two part at step {step}, and are up to {number(max(apart), 2)} apart{where}."
+    return f"The two runs part at step {step}, and are up to {number(max(apart), 2)} apart{where}."

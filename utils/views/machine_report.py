@@ -1,4 +1,4 @@
-"""What runs when a cell runs: four ways from a line of code to the device of this machine."""
+"""What runs when a cell runs: four paths from a line of code to the device of this machine."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ HEADS = ("what you write", "who chooses the code", "what the code runs on")
 
 @dataclass(frozen=True)
 class Way:
-    """A line of code, the library that takes it, and the device: a headline and a note of each."""
+    """A line of code, the library that runs it, and the device: a headline and a note for each."""
 
     code: tuple[str, str]
     library: tuple[str, str]
     device: tuple[str, str]
-    missing: bool = False  # the way is closed on this machine, and the last text says why
-    opens: str = ""  # what opens it, such as a command; "" where nothing simple does
+    missing: bool = False  # the path is closed on this machine, and the last text says why
+    opens: str = ""  # how to open the path, such as a command; "" if there is no simple way
 
 
 def machine_report() -> None:
@@ -37,7 +37,7 @@ def machine_report() -> None:
 
 
 def draw(machine: Machine, *, building: bool = False) -> Drawing:
-    """The report. building: the page will be read elsewhere, so it says whose machine it shows."""
+    """Draw the report. building: readers have another machine, so the title names this machine."""
     canvas = Canvas(sentence(machine, building=building))
     y = canvas.top + 26
     found = ways(machine)
@@ -84,12 +84,12 @@ def draw(machine: Machine, *, building: bool = False) -> Drawing:
 
 
 def ways(machine: Machine) -> list[Way]:
-    """What happens to an op on a CPU tensor, to one on a GPU tensor, to a kernel, to a function."""
+    """Return the paths of ops on CPU and GPU tensors, of a kernel and of a compiled function."""
     gpu_code = "Apple's GPU" if machine.gpu_device == "mps" else machine.build
     also = "" if gpu_code == "CPU" else f" and {gpu_code}"
     torch = f"PyTorch {machine.torch}", f"built for the CPU{also}"
     cpu = f"up to {count(machine.threads, 'thread')} an op"
-    # PyTorch's words where it uses nothing special.
+    # PyTorch's words if PyTorch uses no special instructions of the CPU.
     if machine.instructions.upper() not in ("DEFAULT", "NO AVX", ""):
         cpu = f"{machine.instructions}, {cpu}"
     found = [Way(("x + y", "x and y on the CPU"), torch, ("the CPU", cpu))]
@@ -132,14 +132,14 @@ def ways(machine: Machine) -> list[Way]:
 
 
 def _closed(code: tuple[str, str], library: str, lack: Lack) -> Way:
-    """A way that ends where something can't be compiled, with the command that opens it."""
+    """A path that is closed because code can't be compiled, with the command that opens it."""
     missing = " and ".join(f"no {tool}" for tool in lack.tools)
-    error = "an error", "what it writes is not compiled"
+    error = "an error", "the code that it writes is not compiled"
     return Way(code, (library, missing), error, missing=True, opens=lack.how)
 
 
 def opening(found: list[Way]) -> list[str]:
-    """A line for each command that opens closed ways, however many of them it opens."""
+    """One line for each command that opens closed paths; a command may open several."""
     return list(dict.fromkeys(f"To open it: {way.opens}" for way in found if way.opens))
 
 

@@ -1,4 +1,4 @@
-"""Who may look where: the mask of some queries over their keys, and what hides each pair."""
+"""Which query sees which key: the mask of some queries over keys, and the reason for each pair."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from utils.views._view import present, will_move
 MOST = 12  # keys
 LEFT, CELL, HIGH = MARGIN + 150, 50, 32
 PAD = "<pad>"
-# Why a query does not see a key; the first that holds is told.
+# Why a query does not see a key; the picture gives the first reason that applies.
 SEEN, PADDING, FUTURE, FAR = "seen", "padding", "future", "too far back"
-MARKS = {  # and its word, ink and fill
+MARKS = {  # the word, ink and fill of each reason
     SEEN: ("yes", VIEW.on, VIEW.colour),
     PADDING: ("pad", MUTED, IDLE),
     FUTURE: ("later", INK, GRADIENT.tint),
@@ -27,12 +27,15 @@ MARKS = {  # and its word, ink and fill
 def mask_builder(
     words: Sequence[str], *, new: int | None = None, padding: int = 0, window: int = 0
 ) -> None:
-    """Show which keys each query sees; live, all settings move.
+    """Show which keys each query sees.
 
-    words: the words of a row, without padding; they and the padding are 1 to 12 keys. new: how
-    many of the keys, the last ones, are queries, by default all; the others are in the cache.
-    padding: places of padding before the words. window: a query sees so many keys, itself among
-    them; 0 for all. Raises ValueError for settings outside these bounds.
+    In a live view, controls set the number of queries, the padding, the window, and whether the
+    mask is causal.
+
+    words: the words of a row, without padding. Words and padding together are 1 to 12 keys. new:
+    how many of the last keys are also queries, by default all; the other keys are in the cache.
+    padding: places of padding before the words. window: the number of keys that a query sees,
+    including itself; 0 for all. Raises ValueError for settings outside these bounds.
     """
     keys = padding + len(words)
     rows = keys if new is None else new
@@ -42,7 +45,7 @@ def mask_builder(
             f"queries, got {rows} queries, {len(words)} words, a padding of {padding} and a "
             f"window of {window}"
         )
-    # A sheet that moves keeps the height of its fullest picture.
+    # All pictures of a live view have the height of the highest picture.
     least = MOST if will_move() else 0
     present(
         lambda rows, padding, far, causal: draw(
@@ -56,7 +59,7 @@ def mask_builder(
 
 
 def read(keys: int, new: int, causal: bool, padding: int, window: int) -> list[list[str]]:
-    """For each query, one of the last `new` of `keys` places, what becomes of each key."""
+    """Return the result for each query and key; the queries are the last `new` of `keys` places."""
     return [
         [_fate(query, key, causal, padding, window) for key in range(keys)]
         for query in range(keys - new, keys)
@@ -74,7 +77,7 @@ def _fate(query: int, key: int, causal: bool, padding: int, window: int) -> str:
 def draw(
     words: Sequence[str], new: int, causal: bool, padding: int, window: int, least: int = 0
 ) -> Drawing:
-    """The mask. least: rows that the sheet has room for, or more."""
+    """Draw the mask. least: the sheet has room for at least this number of rows."""
     every = [PAD] * padding + list(words)
     keys = len(every)
     fates = read(keys, new, causal, padding, window)
@@ -104,6 +107,6 @@ def draw(
     canvas.line([(cached, top - 6), (cached, top + new * HIGH + 6)], STORAGE.colour, 2)
     y = top + max(new, least) * HIGH + 26
     canvas.line([(MARGIN + 4, y - 9), (MARGIN + 4, y + 9)], STORAGE.colour, 2)
-    told = "left of the blue line: keys from before; right of it: those of the queries themselves"
+    told = "left of the blue line: earlier keys; right of it: the keys of the queries themselves"
     canvas.text(MARGIN + 18, y, told, MUTED)
     return canvas.finish(y + 22, " ".join(parts))

@@ -1,4 +1,4 @@
-"""What each rank holds of a model in training: all of it, or its share, part by part."""
+"""The memory of a model in training at each rank: each part in full, or a share of it."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from utils.views._view import present
 LEFT, ROW, BAR = MARGIN + 132, 54, 34
 WIDE = INNER - 132 - 92
 WORLDS = tuple(2**k for k in range(11))
-# Bytes of each parameter: of the weight that computes, of its gradient, of what AdamW remembers
-# (with bfloat16 the weight in float32, too).
+# Bytes of each parameter: of the weight, of its gradient, and of AdamW's state (with bfloat16 also
+# the weight in float32).
 PRECISIONS = {"float32": (4, 4, 8), "bfloat16": (2, 2, 12)}
 LOOKS: dict[str, Part] = {
     "weights": PARAMETER,
@@ -25,7 +25,7 @@ LOOKS: dict[str, Part] = {
     "optimizer": KERNEL,
     "gathered": VIEW,
 }
-# What each kind cuts between the ranks.
+# The parts that each kind divides between the ranks.
 KINDS: dict[str, tuple[str, ...]] = {
     "DDP": (),
     "ZeRO-1": ("optimizer",),
@@ -33,7 +33,7 @@ KINDS: dict[str, tuple[str, ...]] = {
     "FSDP": ("optimizer", "gradients", "weights"),
 }
 _size = partial(si, unit="B")  # decimal, as in a device's data sheet
-Units = Mapping[str, int]  # the parameters of each unit that FSDP gathers one at a time
+Units = Mapping[str, int]  # the parameters of each unit; FSDP gathers one unit at a time
 
 
 def memory_a_rank(
@@ -43,9 +43,12 @@ def memory_a_rank(
     precision: str = "float32",
     limit: float | None = None,
 ) -> None:
-    """Show what a rank holds under DDP, ZeRO-1, ZeRO-2 and FSDP; live, move ranks and precision.
+    """Show the memory of a rank under DDP, ZeRO-1, ZeRO-2 and FSDP.
 
-    model: a module (its children are the units, and those of its lists), or unit -> parameters.
+    In a live view, controls set the number of ranks and the precision.
+
+    model: a module, or unit -> number of parameters. The units of a module are its children.
+    If a child is a list or Sequential of modules, each of its items is a unit instead.
     ranks: 1, 2, 4 ... 1024. precision: "float32" or "bfloat16". limit: the bytes of a
     device, drawn as a line.
     Activations are not counted. Raises ValueError for other ranks or precisions, or no parameters.
@@ -59,7 +62,7 @@ def memory_a_rank(
 
 
 def read(model: nn.Module | Mapping[str, int]) -> Units:
-    """The units of a model, each parameter counted once, at its first place."""
+    """Return the units of a model. Each parameter is counted once, at its first place."""
     found: dict[str, int] = {}
     if isinstance(model, nn.Module):
         seen: set[int] = set()
@@ -85,10 +88,10 @@ def _parts(model: nn.Module) -> list[tuple[str, nn.Module]]:
 
 
 def held(units: Units, kind: str, ranks: int, precision: str) -> dict[str, int]:
-    """The bytes that a rank holds of each part, at the moment when it holds most.
+    """Return the bytes of each part at a rank, at the moment of the rank's peak.
 
-    What is cut is padded, unit by unit. A gathered unit is there in full, with its full gradient
-    before that is summed up and cut.
+    Divided parts are padded, unit by unit. A gathered unit is complete. Its gradient is also
+    complete until it is summed and divided.
     """
     weight, gradient, state = PRECISIONS[precision]
     whole, cut = sum(units.values()), sum(-(-number // ranks) for number in units.values())

@@ -1,4 +1,4 @@
-"""What a training step keeps in memory, stacked to scale."""
+"""The memory of a training step, as a stacked bar to scale."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from utils.views._text_outlines import text_width
 from utils.views._view import present
 
 BAR_H, ROW = 44, 28
-STATE = "#cf9bbd"  # the parameters' purple, lighter: kept once or more for each of them
+STATE = "#cf9bbd"  # a lighter purple than the parameters': bytes for each parameter, once or more
 LOOKS = {  # colour and shape
     "parameters": (PARAMETER.colour, PARAMETER.marker),
     "gradients": (GRADIENT.colour, GRADIENT.marker),
@@ -24,14 +24,16 @@ PALE = (STATE, *GREYS[2:])  # these take dark text
 
 
 def memory_bars(parts: Mapping[str, int]) -> None:
-    """Show how many bytes each part takes of the whole, stacked in one bar.
+    """Show the bytes of each part, stacked in one bar.
 
-    parts: name -> bytes; parts with one of the names of LOOKS have a colour of their
-    own. Raises ValueError for no parts, a negative number, or 0 bytes in all.
+    parts: name -> bytes; parts whose name is in LOOKS have a special colour. Raises ValueError for
+    no parts, a negative number, or 0 bytes in all.
     """
     found = {str(name): int(size) for name, size in parts.items()}
     if any(size < 0 for size in found.values()) or not sum(found.values()):
-        raise ValueError(f"memory_bars needs bytes of 0 or more, not 0 in all, got {found}")
+        raise ValueError(
+            f"memory_bars: each number of bytes must be 0 or more, and not all 0, got {found}"
+        )
     present(lambda: draw(found))
 
 

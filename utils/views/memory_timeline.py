@@ -1,4 +1,4 @@
-"""The bytes that a profiled step holds, moment by moment, and who is alive at the peak."""
+"""The bytes that a profiled step uses, over time, and the blocks that are alive at the peak."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from utils.views._trace import FORWARD, LOOKS, Node, ms, short_name, tree
 from utils.views._view import present
 
 LEFT, HIGH, LISTED, LINE = 100, 230, 6, 25
-COLUMNS = 400  # of the drawn curve
+COLUMNS = 400  # columns of the drawn curve
 
 
 @dataclass(frozen=True)
 class Block:
-    """Memory from when it was made to when it was freed (None: not in the record), in ns."""
+    """Memory, with the times of its allocation and release (None: not in the record), in ns."""
 
     start: int
     end: int | None
@@ -44,7 +44,7 @@ class Memory:
     blocks: tuple[Block, ...]
 
     def alive(self, at: float) -> list[Block]:
-        """The blocks that are held at a time, in the order in which they were made."""
+        """Return the blocks that exist at the time ``at``, the oldest first."""
         return [block for block in self.blocks if block.alive(at)]
 
     def held(self, at: float) -> int:
@@ -52,25 +52,25 @@ class Memory:
 
     @cached_property
     def peak(self) -> tuple[float, int]:
-        """The first moment at which most bytes are held, and how many."""
+        """The first moment at which the most bytes are allocated, and the number of these bytes."""
         when = max((float(block.start) for block in self.blocks), key=self.held)
         return when, self.held(when)
 
 
 def memory_timeline(events: Sequence[Event], allocations: Sequence[Allocation]) -> None:
-    """Show what is held at each moment of a profiled step, and by whom at the peak.
+    """Show a profiled step's memory over time, and which operators allocated it at the peak.
 
     events, allocations: as `instruments.traces` reads them from a profile with
-    `profile_memory=True`. Raises ValueError if there are none.
+    `profile_memory=True`. Raises ValueError if nothing was allocated.
     """
     memory = read(events, allocations)
     present(lambda: draw(memory))
 
 
 def read(events: Sequence[Event], allocations: Sequence[Allocation]) -> Memory:
-    """The blocks that were made in the record, each with the operator that made it.
+    """Return the blocks that were made in the record, each with the operator that made it.
 
-    What was there before the record and is freed in it is left out.
+    Blocks from before the record are left out.
     """
     if not events or not allocations:
         raise ValueError("memory_timeline: nothing to show; profile with profile_memory=True")
@@ -92,9 +92,10 @@ def read(events: Sequence[Event], allocations: Sequence[Allocation]) -> Memory:
 
 
 def _maker(nodes: Sequence[Node], starts: Sequence[int], at: int) -> tuple[str, str]:
-    """The operator that asked for memory at a time, and its phase.
+    """Return the operator that allocated memory at the time ``at``, and the operator's phase.
 
-    The innermost operators only fetch memory (`aten::empty`, ...); the next around them is named.
+    The innermost operators only allocate memory (`aten::empty`, ...), so the operator around them
+    is named.
     """
     chain: list[Node] = []
     for node in nodes[: bisect_right(starts, at)]:
@@ -143,7 +144,7 @@ def draw(memory: Memory) -> Drawing:
 
 
 def _draw_stack(canvas: Canvas, axes: Axes, memory: Memory) -> None:
-    """The bytes of each phase, one upon the other, as areas with steps."""
+    """Draw the bytes of each phase, stacked, as areas with steps."""
     length = max(1, memory.end - memory.start)
     xs = [axes.px((memory.end - memory.start) * k / COLUMNS) for k in range(COLUMNS + 1)]
     below = np.zeros(COLUMNS + 1)
@@ -151,7 +152,7 @@ def _draw_stack(canvas: Canvas, axes: Axes, memory: Memory) -> None:
         change = np.zeros(COLUMNS + 1)
         for block in memory.blocks:
             for time, sign in ((block.start, 1), (block.end, -1)):
-                if block.phase == phase and time is not None:  # the first column where it has come
+                if block.phase == phase and time is not None:  # the first column not before it
                     column = min(COLUMNS, -(-(time - memory.start) * COLUMNS // length))
                     change[column] += sign * block.bytes / 2**20
         above = below + change.cumsum()

@@ -1,4 +1,4 @@
-"""Messages between ranks as lines in space and time; what waits for ever is red."""
+"""Messages between ranks as lines in space and time; ranks that wait for ever are red."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from utils.views._view import present
 
 LEFT, ROW, BAR = 78, 58, 14
 MOST, MOST_EVENTS, PLACES, TOLD = 8, 400, 100, 24
-STUCK = 90  # CSS pixels at the right edge for what has no end
+STUCK = 90  # CSS pixels at the right edge for spans without an end
 
 
 @dataclass(frozen=True)
 class Span:
-    """What a rank does for a while: it computes, sends, receives, or waits for others."""
+    """An activity of a rank over time: it computes, sends, receives, or waits for others."""
 
     rank: int
     start: float
@@ -32,24 +32,27 @@ class Span:
 
 @dataclass(frozen=True)
 class Lines:
-    """A world's run: its spans and messages, and who waits for ever from when on."""
+    """A world's run: its spans and messages, and the ranks that wait for ever, with the time."""
 
     world: int
     seconds: float
     messages: tuple[Message, ...]
     collectives: tuple[Collective, ...]
     spans: tuple[Span, ...]
-    stuck: tuple[tuple[int, float, str, tuple[int, ...]], ...]  # rank, since, words, for whom
+    # rank, start of the wait, words, the ranks that it waits for
+    stuck: tuple[tuple[int, float, str, tuple[int, ...]], ...]
 
 
 def message_lines(
     runs: Outcome | WorldError | Mapping[str, Outcome | WorldError], *, run: str | None = None
 ) -> None:
-    """Show what the ranks of a simulated world sent each other, and when; live, move a cursor.
+    """Show the messages between the ranks of a simulated world over time.
 
-    runs: what `instruments.world.run` returned or raised, or several of them by name (then a slider
-    chooses). run: the one shown at first. Raises ValueError for no run, an unknown one, more than 8
-    ranks or 400 events, or a run whose messages take no time (give `run` a latency).
+    In a live view, controls choose the run and move a cursor.
+
+    runs: what `instruments.world.run` returned or raised, or name -> such a result. run: the run
+    that is shown first. Raises ValueError for no run, an unknown run, more than 8 ranks or 400
+    events, or a run whose messages take no time (give `run` a latency).
     """
     named = dict(runs) if isinstance(runs, Mapping) else {"": runs}
     if not named:
@@ -64,7 +67,7 @@ def message_lines(
 
 
 def read(run: Outcome | WorldError) -> Lines:
-    """The facts of a run, or of one that could not come to its end."""
+    """Return the facts of a run, which may be a run that could not end."""
     outcome = run.outcome if isinstance(run, WorldError) else run
     world = len(outcome.results)
     require("message_lines", world, "ranks", MOST)
@@ -97,7 +100,7 @@ def read(run: Outcome | WorldError) -> Lines:
 
 
 def draw(name: str, lines: Lines, moment: int, rows: int) -> Drawing:
-    """The run with the cursor at a moment. rows: how many ranks the sheet has room for."""
+    """Draw a run with the cursor at a moment. rows: the sheet has room for so many ranks."""
     canvas = Canvas(f"{name}: {ending(lines)}" if name else ending(lines))
     top = canvas.top + 30
     bottom = top + ROW * rows
@@ -110,7 +113,8 @@ def draw(name: str, lines: Lines, moment: int, rows: int) -> Drawing:
     for rank in range(lines.world):
         canvas.text(MARGIN, py(rank), f"rank {rank}")
         canvas.line([(px(0), py(rank)), (px(lines.seconds), py(rank))], RULE, 1.2)
-    # Computing as blue bars, waiting as amber ones; sends and receives are lines of their own.
+    # Draw blue bars for computing and amber bars for waiting. Sends and receives are separate
+    # lines.
     for s in lines.spans:
         if s.waits or s.does == "computes":
             fill, high = (KERNEL.colour, BAR / 2) if s.waits else (STORAGE.colour, BAR)
@@ -139,7 +143,7 @@ def draw(name: str, lines: Lines, moment: int, rows: int) -> Drawing:
 
 
 def _draw_messages(axes: Axes, lines: Lines) -> None:
-    """A slanted line from where a message leaves to where it comes; a bar for a collective."""
+    """Draw a line from a message's departure to its arrival, and a bar for a collective."""
     canvas, px, py = axes.canvas, axes.px, axes.py
     for m in lines.messages:
         _draw_arrow(
@@ -152,7 +156,8 @@ def _draw_messages(axes: Axes, lines: Lines) -> None:
         if len(lines.collectives) <= 6 and x - 50 > edge:
             canvas.text(x, py(0) - 22, one.kind, PARAMETER.colour, "right", size=13)
             edge = x + 10
-    # Red dashes from where a rank waits for ever, and a red arrow to whom it waits for.
+    # Draw red dashes from the start of an endless wait, and a red arrow to the rank that is waited
+    # for.
     red = GRADIENT.colour
     for place, (rank, since, _, whom) in enumerate(lines.stuck):
         canvas.line([(px(since), py(rank)), (RIGHT, py(rank))], red, 3, dashed=True)
@@ -172,7 +177,7 @@ def _draw_arrow(canvas: Canvas, start: Point, end: Point, colour: str, line: flo
 
 
 def in_seconds(seconds: float) -> str:
-    """A time in a unit that suits it: "3 s", "20 ms", "5 µs"."""
+    """Return a time in a suitable unit: "3 s", "20 ms", "5 µs"."""
     return ms(seconds * 1e9) if seconds else "0 s"
 
 
@@ -201,7 +206,7 @@ def doing(lines: Lines, rank: int, at: float) -> str:
 
 
 def in_words(lines: Lines, at: float) -> str:
-    """What every rank does at a time; ranks that do the same are named together."""
+    """Say what every rank does at the time ``at``; ranks with the same activity form a group."""
     by_words: dict[str, list[str]] = {}
     for rank in range(lines.world):
         by_words.setdefault(doing(lines, rank, at), []).append(str(rank))

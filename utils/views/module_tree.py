@@ -1,4 +1,4 @@
-"""A module as a tree: what each part holds, how many numbers and bytes, and what is shared."""
+"""A module as a tree: the tensors of each part, their numbers and bytes, and shared parameters."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ LOOKS = {  # colour and mark
 
 @dataclass(frozen=True)
 class Held:
-    """A tensor that a module holds itself."""
+    """A tensor directly in a module."""
 
     name: str
-    # "parameter", "buffer", "shared" (a parameter that was met before, as `first`), or "plain",
-    # which no module knows of
+    # "parameter", "buffer", "shared" (a parameter that came before, at the path `first`), or
+    # "plain" (not registered in any module)
     kind: str
     tensor: Tensor
     first: str = ""
@@ -45,7 +45,7 @@ class Held:
 
 @dataclass(frozen=True)
 class ModuleRow:
-    """One module: its path, class, own tensors, and parameters and bytes from there down."""
+    """One module: its path, class, direct tensors, and all parameters and bytes below it."""
 
     path: str
     kind: str
@@ -59,11 +59,11 @@ class ModuleRow:
 
 
 def module_tree(module: nn.Module) -> None:
-    """Show the tree of `module`: a line for each part, with its own tensors, parameters and bytes.
+    """Show the tree of `module`: a line for each part, with its tensors, parameters and bytes.
 
-    A parameter that is registered in two places is counted once and named where it comes again.
-    Tensors and modules that were only assigned to a list or a plain attribute are marked: nothing
-    will save, move or train them. Raises TypeError for anything but a module.
+    A parameter that is registered in two places is counted once. The second place names the first
+    place. Tensors and modules that were only assigned to a list or a plain attribute are marked,
+    because they are not saved, moved or trained. Raises TypeError unless `module` is a module.
     """
     if not isinstance(module, nn.Module):
         raise TypeError(f"module_tree needs an nn.Module, got {type(module).__name__}")
@@ -96,10 +96,10 @@ def read(module: nn.Module) -> list[ModuleRow]:
 
 
 def _held(part: nn.Module, path: str, seen: dict[int, str], registered: set[int]) -> Iterator[Held]:
-    """Yield what a module holds itself.
+    """Yield the direct tensors of a module.
 
-    seen: the first path of each registered tensor so far. registered: the ids of all of them; a
-    list that holds them, as in an LSTM, holds nothing that is not registered.
+    seen: the first path of each registered tensor so far. registered: the ids of all registered
+    tensors; a list of such tensors, as in an LSTM, is skipped.
     """
     for kind, own in (("parameter", part._parameters), ("buffer", part._buffers)):
         for name, tensor in own.items():
@@ -162,7 +162,7 @@ def draw(rows: list[ModuleRow]) -> Drawing:
 
 
 def _draw_tensors(canvas: Canvas, y: float, row: ModuleRow) -> float:
-    """A module's own tensors, in as many lines as they need; return where the last one is."""
+    """Draw a module's direct tensors, in lines as necessary; return the y of the last line."""
     x, wide = float(TENSORS_X), COUNT_X - 84 - TENSORS_X
     for one in row.held:
         text = cut(str(one), wide - DOT, size=SMALL, middle=False)
@@ -173,7 +173,7 @@ def _draw_tensors(canvas: Canvas, y: float, row: ModuleRow) -> float:
 
 
 def _marked(canvas: Canvas, x: float, y: float, kind: str, words: str) -> float:
-    """Small text with the mark of its kind before it; return where the next one may begin."""
+    """Draw small text after the mark of its kind; return the x at which the next text may begin."""
     colour, marker = LOOKS[kind]
     canvas.marker(x + 4, y, marker, 7, colour, edge=colour if marker == "x" else "none")
     canvas.text(x + DOT, y, words, colour, size=SMALL)
@@ -181,7 +181,7 @@ def _marked(canvas: Canvas, x: float, y: float, kind: str, words: str) -> float:
 
 
 def twins(rows: list[ModuleRow]) -> dict[str, str]:
-    """Path of each module with children that has the same parts as an earlier sibling -> it."""
+    """Return the path of each module that repeats an earlier sibling -> that sibling's name."""
     found: dict[str, str] = {}
     first: dict[tuple, str] = {}
     for row in rows:
@@ -206,6 +206,8 @@ def sentence(rows: list[ModuleRow]) -> str:
     if lost:
         return f"{words}; {count(lost, 'tensor')} {'is' if lost == 1 else 'are'} not registered."
     if shared:
-        tied = "a tied tensor counts once" if shared == 1 else f"{shared} tied names count for none"
+        tied = "a tied tensor counts once"
+        if shared > 1:
+            tied = f"{shared} tied names don't count again"
         return f"{words}; {tied}."
     return f"{words} in {count(len(kinds), 'tensor')}."

@@ -1,4 +1,4 @@
-"""The next word under temperature, top-k and top-p, and which one a uniform number picks."""
+"""The next word under temperature, top-k and top-p, and the word that a uniform number picks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from utils.views._text_outlines import clipped
 from utils.views._view import present
 
 SHOWN, ROW, LEFT, BARS = 10, 30, MARGIN + 120, 470
-EDGED = 4  # CSS pixels; narrower words on the line have no edge of their own
+EDGED = 4  # CSS pixels; narrower words on the line have no edges
 TEMPERATURES = (0.0, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.3, 1.6, 2.0, 3.0, 5.0)
 KS = (1, 2, 3, 4, 5, 6, 8, 10, 20, 50, 0)  # 0: all
 PS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1.0)
@@ -23,16 +23,17 @@ PS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1.0)
 
 @dataclass(frozen=True)
 class Choice:
-    """What is left of a row of logits: words by their probability, and the one that is picked."""
+    """The remaining words of a row of logits, by their probability, and the picked word."""
 
-    order: tuple[int, ...]  # ids, the likeliest first; equals by their id
-    # the probability of each, at the temperature, before anything is cut off
+    # ids, the likeliest first; equally likely words in the order of their ids
+    order: tuple[int, ...]
+    # the probability of each word at this temperature, before words are cut off
     before: tuple[float, ...]
-    after: tuple[float, ...]  # the same after it; what was cut off has 0
-    # the places of `order` that are left, in the order of their ids, as they lie on the line from 0
+    after: tuple[float, ...]  # the same after the cut; removed words have 0
+    # indices into `order` of the remaining words, in the order of their ids, as on the line from 0
     # to 1
     line: tuple[int, ...]
-    picked: int  # the one of them that u falls on
+    picked: int  # the index that u falls on
 
 
 def next_word(
@@ -44,11 +45,13 @@ def next_word(
     top_p: float = 1.0,
     u: float = 0.5,
 ) -> None:
-    """Show the likeliest next words, what is cut off, and the pick; live, all four settings move.
+    """Show the likeliest next words, the cut, and the pick.
+
+    In a live view, controls set temperature, top_k, top_p and u.
 
     logits: one row, (V,). vocabulary: the V words. temperature, top_k (None for all) and top_p:
-    those that are offered, TEMPERATURES, KS and PS. u: from 0 up to 1, without it.
-    Raises ValueError for other settings or shapes.
+    values from TEMPERATURES, KS and PS. u: at least 0 and below 1. Raises ValueError for other
+    settings or shapes.
     """
     row = [float(value) for value in logits.detach().cpu().flatten()]
     if logits.dim() != 1 or len(row) != len(vocabulary) or len(row) < 2:
@@ -58,21 +61,23 @@ def next_word(
         )
     if not 0 <= u < 1:
         raise ValueError(f"next_word: expected 0 <= u < 1, got {u}")
-    dice = sorted({u, *(k / 100 for k in range(100))})
+    draws = sorted({u, *(k / 100 for k in range(100))})
     present(
         lambda *settings: draw(row, vocabulary, *settings),
         choice("temp.", temperature, TEMPERATURES),
         choice("top k", top_k or 0, KS, [str(k or "all") for k in KS]),
         choice("top p", top_p, PS),
-        choice("u", u, dice, [f"{one:g}" for one in dice]),
+        choice("u", u, draws, [f"{one:g}" for one in draws]),
     )
 
 
 def read(logits: Sequence[float], temperature: float, k: int, p: float, u: float) -> Choice:
-    """Divide by the temperature, keep the k likeliest, of those the fewest that reach p, pick.
+    """Divide by the temperature, keep the k likeliest, then the fewest words that reach p; pick a
+    word.
 
-    The words that are left lie on a line from 0 to 1 in the order of their ids, each as wide as
-    its probability; u falls on one. Temperature 0 is the limit: everything on the likeliest.
+    The remaining words are on a line from 0 to 1 in the order of their ids, each as wide as its
+    probability; u is on the line of one word. Temperature 0 is the limit: the likeliest word has
+    probability 1.
     """
     row = torch.tensor(logits, dtype=torch.float64)
     order = row.argsort(descending=True, stable=True)
@@ -135,12 +140,12 @@ def draw(
 
 
 def _draw_line(canvas: Canvas, y: float, found: Choice, words: Sequence[str], u: float) -> None:
-    """The words that are left side by side on a line from 0 to 1, and u on it."""
+    """Draw the remaining words side by side on a line from 0 to 1, and u on this line."""
     x, narrow = float(MARGIN), False
     canvas.box((MARGIN, y, INNER, 30), IDLE, edge=MUTED, line=0.8)
     for place in found.line:
         box = x, y, found.after[place] * INNER, 30.0
-        # Hundreds of edges side by side would be nothing but edges.
+        # If there were hundreds of words side by side, only their edges would be visible.
         if box[2] > EDGED:
             canvas.box(box, VIEW.tint, edge=MUTED, line=0.8)
         narrow |= box[2] <= EDGED
@@ -156,7 +161,7 @@ def _draw_line(canvas: Canvas, y: float, found: Choice, words: Sequence[str], u:
     canvas.text(at, y - 13, f"u = {u:.2f}", GRADIENT.colour, ha)
     canvas.text(MARGIN, y + 47, "0", MUTED)
     if narrow:
-        told = "grey: words too narrow for an edge of their own"
+        told = "grey: words that are too narrow for an edge"
         canvas.text(WIDTH / 2, y + 47, told, MUTED, "center")
     canvas.text(RIGHT, y + 47, "1", MUTED, "right")
 

@@ -1,4 +1,4 @@
-"""The schedule of a pipeline as a Gantt chart: what each stage does when, and how long it rests."""
+"""The schedule of a pipeline as a Gantt chart: each stage's work over time, and its idle time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Schedule = Sequence[Sequence[tuple[str, int]]]
 
 @dataclass(frozen=True)
 class Job:
-    """The forward ("F") or backward ("B") of a micro-batch at a stage, in units of a forward."""
+    """A micro-batch's forward ("F") or backward ("B") at a stage; a forward takes time 1."""
 
     stage: int
     kind: str
@@ -30,7 +30,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Chart:
-    """A schedule with its times. stuck: (stage, kind, micro) that waits for ever, if any does."""
+    """A schedule with its times. stuck: each (stage, kind, micro) that waits for ever."""
 
     stages: int
     jobs: tuple[Job, ...]
@@ -42,12 +42,12 @@ class Chart:
 
     @property
     def idle(self) -> float:
-        """The share of all stages' time in which they do nothing."""
+        """The share of all stages' time in which they are idle."""
         busy = sum(job.end - job.start for job in self.jobs)
         return 1 - busy / (self.stages * self.length)
 
     def held(self, stage: int) -> int:
-        """The most micro-batches that a stage has to remember at a time."""
+        """Return the largest number of micro-batches that a stage must keep at a time."""
         now = most = 0
         for job in self.jobs:
             if job.stage == stage:
@@ -59,11 +59,13 @@ class Chart:
 def pipeline_gantt(
     schedules: Schedule | Mapping[str, Schedule], *, schedule: str | None = None
 ) -> None:
-    """Show when each stage does what; live, choose a schedule and how long a backward takes.
+    """Show the work of each stage over time.
+
+    In a live view, controls choose the schedule and the time that a backward takes.
 
     schedules: for each stage a list of ("F", k) and ("B", k), in the order in which the stage does
-    them, or several of these by name. schedule: the one shown at first. Raises ValueError for no
-    stages, too many, entries of another form, or one that comes twice.
+    them, or several of these by name. schedule: the schedule that is shown first. Raises ValueError
+    for no stages, too many stages, entries of another form, or a repeated entry.
     """
     named = dict(schedules) if isinstance(schedules, Mapping) else {"the schedule": schedules}
     if not named:
@@ -93,7 +95,7 @@ def read(schedule: Schedule) -> tuple[tuple[tuple[str, int], ...], ...]:
 
 
 def timed(stages: Sequence[Sequence[tuple[str, int]]], backward: float) -> Chart:
-    """Let each stage do its list in order, everything as soon as what it needs is there."""
+    """Let each stage run its entries in order. An entry starts as soon as its inputs exist."""
     ends: dict[tuple[int, str, int], float] = {}
     jobs: list[Job] = []
     at, clocks = [0] * len(stages), [0.0] * len(stages)
@@ -122,7 +124,11 @@ def timed(stages: Sequence[Sequence[tuple[str, int]]], backward: float) -> Chart
 
 
 def _needs(stage: int, kind: str, micro: int, last: int) -> list[tuple[int, str, int]]:
-    """What must be done before: the forward at the stage before, the backward at the one after."""
+    """Return the entries that must be done first.
+
+    A forward needs the forward at the previous stage. A backward needs the forward at its own stage
+    and the backward at the next stage.
+    """
     if kind == "F":
         return [(stage - 1, "F", micro)] if stage else []
     own = [(stage, "F", micro)]
@@ -130,7 +136,7 @@ def _needs(stage: int, kind: str, micro: int, last: int) -> list[tuple[int, str,
 
 
 def draw(name: str, chart: Chart, rows: int) -> Drawing:
-    """The chart; rows: how many stages the sheet has room for."""
+    """Draw the chart; rows: the number of stages for which the sheet has room."""
     held = [chart.held(stage) for stage in range(chart.stages)]
     title = f"{chart.length:g} units, {chart.idle:.0%} idle; a stage remembers at most {max(held)}."
     words = (

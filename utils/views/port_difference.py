@@ -1,4 +1,4 @@
-"""Where a port leaves its original: the difference after each stage of a forward pass."""
+"""Where a port differs from its original: the difference after each stage of a forward pass."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ ROW = 28
 LOW, HIGH = -9, 1  # powers of ten at the ends of the axis
 END = RIGHT - 96
 MOST = 40  # stages
-ALLOWED = 1e-5  # what rounding explains, as a part of a stage's largest value
+ALLOWED = 1e-5  # a difference that rounding explains, relative to a stage's largest value
 ABSENT = "not there"
 
 
 @dataclass(frozen=True)
 class Stage:
-    """One stage: the largest difference as a part of the largest value; infinite where there is
-    none to be had, and then `why`."""
+    """One stage: the largest difference relative to the largest value, or infinity with a reason,
+    `why`."""
 
     name: str
     error: float
@@ -35,10 +35,10 @@ class Stage:
 
 
 def port_difference(original: Mapping[str, ArrayLike], port: Mapping[str, ArrayLike]) -> None:
-    """Show by how much a port differs after each stage, the first that is too much lit.
+    """Show how much a port differs after each stage; the first difference that is too large is lit.
 
-    original: name -> array or tensor, in the order of the forward pass. port: the same of the port;
-    the names of `original` are looked up in it. Raises ValueError for no stages, or more than 40.
+    original: name -> array or tensor, in the order of the forward pass. port: the same for the
+    port, whose stages have the same names. Raises ValueError for no stages, or more than 40.
     """
     require("port_difference", len(original), "stages", MOST)
     present(lambda: draw(measure(original, port)))
@@ -56,7 +56,7 @@ def _measured(name: str, want: Tensor, got: ArrayLike | None) -> Stage:
         return Stage(name, math.inf, f"shape {tuple(got.shape)}, not {tuple(want.shape)}")
     finite = want.isfinite()  # masked scores are -inf in both
     if not torch.allclose(got[~finite], want[~finite], equal_nan=True):
-        return Stage(name, math.inf, "where the original is not finite, not the same")
+        return Stage(name, math.inf, "different where the original is not finite")
     if not bool(got[finite].isfinite().all()):
         return Stage(name, math.inf, "NaN or infinite")
     want, got = want[finite], got[finite]
@@ -119,13 +119,13 @@ def sentence(stages: Sequence[Stage], first: int | None) -> str:
         largest = max(stage.error for stage in stages)
         if not largest:
             return f"All {len(stages)} stages are the same to the last bit."
-        return f"All {len(stages)} stages agree: what is left, {number(largest, 1)}, is rounding."
+        return f"All {len(stages)} stages agree: what differs, {number(largest, 1)}, is rounding."
     stage = stages[first]
     if stage.why == ABSENT:
-        before = ", and all that comes before it is right" if first else ""
+        before = ", and all stages before it are right" if first else ""
         return f"The port has no {stage.name} to compare{before}."
     if first == 0:
-        return f"It differs from the first stage on: look into {stage.name}."
+        return f"The port differs from the first stage on: look into {stage.name}."
     if first == len(stages) - 1:
-        return f"{stage.name} differs, and all that comes before it is right."
-    return f"{stage.name} is the first to differ; what follows inherits it."
+        return f"{stage.name} differs, and all stages before it are right."
+    return f"{stage.name} is the first stage that differs; the later stages inherit it."

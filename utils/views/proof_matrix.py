@@ -1,4 +1,4 @@
-"""Versions of an operator against proofs of it: which proof refuses which version, and how."""
+"""A table of the proofs that refuse each version of an operator, with their errors."""
 
 from __future__ import annotations
 
@@ -18,18 +18,20 @@ from utils.views._view import present
 MOST_VERSIONS, MOST_PROOFS = 12, 7
 ROW, HEAD, SMALL = 30, 19, 13
 LABEL_W, LINES = 196, 4  # the versions' names; the words below the table
-MOST_WORDS = 340  # letters that are kept of a refusal
+MOST_WORDS = 340  # the longest text of a refusal, in letters
 Refusals = Mapping[str, Mapping[str, str | None]]
 
 
 def proof_matrix(
     versions: Mapping[str, Any], proofs: Mapping[str, Callable[[Any], object]]
 ) -> None:
-    """Try each proof on each version, once, and show which refuse; live, read any refusal.
+    """Try each proof once on each version, and show the refusals.
 
-    versions: name -> the operator, or whatever the proofs take. proofs: name -> a function that
-    raises when it finds something wrong. A proof that returns, whatever it returns, has passed.
-    Raises ValueError for none or too many.
+    In a live view, controls choose the version and the proof whose result is shown in words.
+
+    versions: name -> the operator, or another object that the proofs take. proofs: name -> a
+    function that raises when it finds a fault. A proof that returns any value has passed. Raises
+    ValueError for no or too many versions or proofs.
     """
     require("proof_matrix", len(versions), "versions", MOST_VERSIONS)
     require("proof_matrix", len(proofs), "proofs", MOST_PROOFS)
@@ -45,7 +47,7 @@ def proof_matrix(
 def run(
     versions: Mapping[str, Any], proofs: Mapping[str, Callable[[Any], object]]
 ) -> dict[str, dict[str, str | None]]:
-    """What each proof says of each version: None where it passes, else its first words."""
+    """Return each proof's result for each version: None for a pass, or the error's first words."""
     return {
         name: {proof: refusal(check, version) for proof, check in proofs.items()}
         for name, version in versions.items()
@@ -53,8 +55,8 @@ def run(
 
 
 def refusal(check: Callable[[Any], object], version: Any) -> str | None:
-    """What `check` raises on a version, in one line; None when it raises nothing."""
-    aside = io.StringIO()  # what a proof prints besides is no part of its verdict
+    """The error that `check` raises for a version, in one line. None if `check` raises no error."""
+    aside = io.StringIO()  # the output that a proof prints is not part of its result
     with (
         contextlib.redirect_stderr(aside),
         contextlib.redirect_stdout(aside),
@@ -70,7 +72,10 @@ def refusal(check: Callable[[Any], object], version: Any) -> str | None:
 
 
 def first_refusal(table: Refusals) -> tuple[str, str]:
-    """Return the first version that is refused, and by which proof; else the first of both."""
+    """Return the first refused version and the proof that refuses it.
+
+    If no version is refused, the result is the first version and the first proof.
+    """
     cells = [(version, proof) for version, row in table.items() for proof in row]
     refused = (cell for cell in cells if table[cell[0]][cell[1]] is not None)
     return next(refused, cells[0])
@@ -116,13 +121,13 @@ def _refusing(table: Refusals, version: str) -> list[str]:
 def sentence(table: Refusals) -> str:
     refused = [_refusing(table, name) for name in table if _refusing(table, name)]
     if not refused:
-        return f"{count(len(table), 'version')}, and no proof refuses any."
+        return f"{count(len(table), 'version')}, and no proof refuses any of them."
     proofs = list(next(iter(table.values())))
     seen = {proof: sum(proof in found for found in refused) for proof in proofs}
     best = max(seen, key=seen.__getitem__)
     if seen[best] == len(refused):
-        return f"{best} refuses all {len(refused)} that any proof refuses."
-    return f"No proof sees all: the best, {best}, sees {seen[best]} of {len(refused)}."
+        return f"{best} refuses {count(len(refused), 'version')}, as many as all proofs together."
+    return f"No proof refuses all: the best, {best}, refuses {seen[best]} of {len(refused)}."
 
 
 def in_words(table: Refusals, version: str, proof: str) -> str:

@@ -1,4 +1,4 @@
-"""An all-reduce around a ring, step by step: whose numbers are in each chunk of each rank."""
+"""An all-reduce around a ring, step by step: which ranks' numbers are in each chunk."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from utils.views._numbers import human_bytes, require, short
 from utils.views._view import present
 
 LABEL, ROW, HEAD, STRIP = 84, 56, 46, 8
-HIGH = ROW - 10  # of a chunk's box
+HIGH = ROW - 10  # size of a chunk's box
 MOST = 8  # ranks
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A chunk at one rank: the sum of its numbers (None: it has none), and whose they are."""
+    """A chunk at one rank: the sum of its numbers or None, and the ranks with numbers in it."""
 
     total: float | None
     of: frozenset[int]
@@ -32,9 +32,9 @@ class Cell:
 class Ring:
     """All chunks of all ranks after each step.
 
-    states: for each step, for each rank, its chunks. moved: for each step after the first state
-    the chunk that each rank has received in it. sent: for each step the bytes that the rank which
-    sends most has sent by then.
+    states: for each step, for each rank, its chunks. moved: for each step, the chunk that each rank
+    receives in this step. sent: for each step, the bytes that the rank with the most traffic has
+    sent so far.
     """
 
     states: list[list[list[Cell]]]
@@ -47,22 +47,24 @@ class Ring:
 
 
 def ring_stepper(tensors: Sequence[Tensor], *, step: int = 0) -> None:
-    """Show a ring all-reduce of the ranks' own tensors after some steps; live, step through it.
+    """Show a ring all-reduce of the ranks' own tensors after some steps.
 
-    tensors: one for each of 2 to 8 ranks, of one shape. step: 0 to 2 (ranks - 1).
-    Raises ValueError for other numbers of ranks, unequal shapes, or a step that is not there.
+    In a live view, a slider chooses the step.
+
+    tensors: one for each of 2 to 8 ranks, all of the same shape. step: 0 to 2 (ranks - 1). Raises
+    ValueError for other numbers of ranks, unequal shapes, or a missing step.
     """
     ring = read(tensors)
     present(lambda at: draw(ring, at), slider("step", step, 0, len(ring.states) - 1))
 
 
 def read(tensors: Sequence[Tensor]) -> Ring:
-    """Let the tensors go round, and note each state."""
+    """Send the tensors around the ring, and record each state."""
     world, shapes = len(tensors), [tuple(tensor.shape) for tensor in tensors]
     require("ring_stepper", world, "ranks", MOST, 2)
     if len(set(shapes)) != 1:
         raise ValueError(f"expected tensors of one shape, got {shapes}")
-    # Of each rank its chunks, each with the ranks whose numbers are in it.
+    # For each rank, its chunks. With each chunk are the ranks whose numbers are in the chunk.
     now = [
         [(part, {rank}) for part in torch.tensor_split(tensor.detach().flatten().double(), world)]
         for rank, tensor in enumerate(tensors)
@@ -74,8 +76,8 @@ def read(tensors: Sequence[Tensor]) -> Ring:
         before, came = [list(own) for own in now], []
         for rank in range(world):
             left = (rank - 1) % world
-            # What the left neighbour has got last goes on. Once it has been everywhere it is the
-            # sum, and goes round a second time.
+            # In each step, the chunk that the left neighbour received last moves on. After one
+            # round the chunk is the sum, and it goes around a second time.
             chunk = (left - step) % world
             part, of = before[left][chunk]
             if step < world - 1:
@@ -124,7 +126,8 @@ def draw(ring: Ring, step: int) -> Drawing:
         canvas.line([(MARGIN, y + ROW - 5), (RIGHT, y + ROW - 5)], RULE, 0.5)
         for rank, x in enumerate(xs):
             if step and ring.moved[step - 1][rank] == chunk:
-                # An arrow from the left neighbour's cell; to rank 0 from the edge: it is a ring.
+                # An arrow from the left neighbour's cell. The arrow to rank 0 comes from the
+                # picture's edge, because the ranks are a ring.
                 middle = y + HIGH / 2
                 canvas.line([(x - gap + 1, middle), (x - 4, middle)], INK, 2.4)
                 canvas.polygon([(x - 6, middle - 5), (x, middle), (x - 6, middle + 5)], INK)
@@ -146,7 +149,10 @@ def draw(ring: Ring, step: int) -> Drawing:
 
 
 def _places(ring: Ring) -> int | None:
-    """Decimals for all numbers of all steps: the largest gets three digits; None if none suits."""
+    """The number of decimals for all numbers of all steps: the largest number gets three digits.
+
+    None for unsuitable numbers.
+    """
     cells = (cell for state in ring.states for own in state for cell in own)
     largest = max((abs(cell.total) for cell in cells if cell.total is not None), default=0.0)
     if not 0 < largest < 1e6:
@@ -156,12 +162,12 @@ def _places(ring: Ring) -> int | None:
 
 
 def _written(total: float | None, places: int | None) -> str:
-    """A number with so many decimals, or as short as can be; never "-0.00"."""
+    """Return a number with this many decimals, or as short as possible for None; never "-0.00"."""
     if total is None or places is None:
         return "empty" if total is None else short(total, 6)
     return f"{round(total, places) + 0.0:.{places}f}"
 
 
 def complete(ring: Ring, step: int) -> int:
-    """How many chunks, of all ranks together, have everybody's numbers in them."""
+    """Return the number of chunks, over all ranks, that contain the numbers of every rank."""
     return sum(len(cell.of) == ring.world for own in ring.states[step] for cell in own)

@@ -1,4 +1,4 @@
-"""Memory's slope and compute's ceiling, and where an op lies under them."""
+"""The roofline of memory and compute, and the place of an op below it."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from utils.views._view import present
 
 Points = Mapping[str, Sequence[float]]
 BATCHES = tuple(2**power for power in range(15))
-STILL = 64  # the batch of a picture that does not move
-LEFT, HIGH, HEAD = 130, 270, 32  # the plot's left, its height, room above the roof
+STILL = 64  # the batch size of a still picture
+LEFT, HIGH, HEAD = 130, 270, 32  # the plot's left edge, its height, the room above the roof
 
 
 @dataclass(frozen=True)
@@ -27,17 +27,17 @@ class Roof:
 
     @property
     def ridge(self) -> float:
-        """The arithmetic intensity, in FLOP/B, from which compute is the bound, and not memory."""
+        """The arithmetic intensity, in FLOP/B, above which compute is the bound, and not memory."""
         return self.flops / self.bandwidth
 
     def at(self, intensity: float) -> float:
-        """Return the most FLOP/s that a kernel of this intensity (FLOP/B) can reach."""
+        """Return the largest FLOP/s that a kernel of this intensity (FLOP/B) can reach."""
         return min(self.flops, intensity * self.bandwidth)
 
 
 @dataclass(frozen=True)
 class Work:
-    """One kernel or op: FLOPs, bytes moved, and the measured seconds, None when not timed."""
+    """One kernel or op: FLOPs, bytes moved, and the measured seconds, or None."""
 
     name: str
     flops: float
@@ -56,11 +56,11 @@ class Work:
 def roofline(
     points: Points | Callable[[int], Points], *, peak_flops: float, peak_bandwidth: float
 ) -> None:
-    """Show ops under a machine's roofline: is memory or compute the bound, and how near are they?
+    """Show ops under a machine's roofline: each op's bound, and how near the op is to its bound.
 
     points: name -> (flops, bytes) or (flops, bytes, seconds); or a function from a batch size to
-    such a dict: live, it gets a slider over batch sizes. peak_flops: FLOP/s. peak_bandwidth: B/s of
-    memory. Raises ValueError for no points or a number that is not above 0.
+    such a dict. In a live view, a slider then sets the batch size. peak_flops: FLOP/s.
+    peak_bandwidth: B/s of memory. Raises ValueError for no points or a number that is not above 0.
     """
     if not (peak_flops > 0 and peak_bandwidth > 0):
         raise ValueError(
@@ -83,7 +83,7 @@ def roofline(
 
 
 def works(points: Points) -> list[Work]:
-    """`points` as Work; ValueError when one isn't (flops, bytes[, seconds]) with all above 0."""
+    """`points` as Work; ValueError unless each is (flops, bytes[, seconds]) with all above 0."""
     if not points:
         raise ValueError("roofline needs at least one point, got none: pass {name: (flops, bytes)}")
     found = []
@@ -108,7 +108,7 @@ def sentence(ops: Sequence[Work], roof: Roof) -> str:
 
 
 def draw(ops: Sequence[Work], roof: Roof, title: str, scope: Sequence[Work] = ()) -> Drawing:
-    """Some ops, on axes that make room for `scope` too."""
+    """Draw some ops, on axes with room for the ops of `scope`."""
     canvas = Canvas(title)
     every = [*ops, *scope]
     intensities = [op.intensity for op in every] + [roof.ridge]
@@ -137,14 +137,16 @@ def draw(ops: Sequence[Work], roof: Roof, title: str, scope: Sequence[Work] = ()
         f"Roofline. {title} Peak {si(roof.flops, 'FLOP/s')}, memory {si(roof.bandwidth, 'B/s')}, "
         f"ridge at {roof.ridge:.3g} FLOP per byte."
     ]
-    numbers: dict[Point, list[str]] = {}  # of the ops whose marks lie at one place, or nearly so
+    # point -> the numbers of the ops whose marks are near this point
+    numbers: dict[Point, list[str]] = {}
     for k, op in enumerate(ops, 1):
         limit = roof.at(op.intensity)
         spot = axes.px(op.intensity), axes.py(op.attained or limit)
         near = (one for one in numbers if abs(one[0] - spot[0]) < 20 and abs(one[1] - spot[1]) < 20)
         numbers.setdefault(next(near, spot), []).append(str(k))
         canvas.line([spot, (spot[0], axes.py(limit))], KERNEL.colour, 1.4)
-        # Filled where a time was measured, hollow at the bound where none was.
+        # The mark is filled if a time was measured. Otherwise the mark is hollow, and is at the
+        # bound.
         fill = CARD if op.attained is None else KERNEL.colour
         canvas.marker(*spot, KERNEL.marker, 11, fill, edge=INK)
         bound = "memory" if op.intensity < roof.ridge else "compute"

@@ -1,4 +1,4 @@
-"""One row in a block of a power of two: the lanes that hold a number, and those that idle."""
+"""One row in a block of a power of two: the lanes with a number, and the idle lanes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LEFT = MARGIN + 58
 
 
 def row_lanes(columns: int) -> None:
-    """Show the block that a row of `columns` takes, and how many of its lanes idle.
+    """Show the block that a row of `columns` takes, and how many of its lanes are idle.
 
     columns: 1 to 2048. A program takes one row, in a block of the next power of two. Raises
     ValueError for another number.
@@ -24,7 +24,7 @@ def row_lanes(columns: int) -> None:
 
 
 def idle(columns: int) -> float:
-    """Return the part of a row's lanes that hold no number."""
+    """Return the share of a row's lanes that contain no number."""
     return 1 - columns / power_of_two(columns)
 
 
@@ -36,7 +36,7 @@ def draw(columns: int) -> Drawing:
         part = f"{off:,} of them, {idle(columns):.0%}, idle{'s' if off == 1 else ''}"
         title = f"A row of {count(columns, 'column')} takes {block:,} lanes: {part}."
     canvas = Canvas(title)
-    # The block over the whole width: first the columns, then what is masked off.
+    # Draw the block over the whole width: first the columns, then the masked lanes.
     y = canvas.top + 10
     wide = INNER * columns / block
     if off:
@@ -49,15 +49,15 @@ def draw(columns: int) -> Drawing:
     )
     canvas.legend(MARGIN, y, kinds, 190)
     canvas.text(RIGHT, y, f"a block of {block:,}", ha="right")
-    # The idle part against the number of columns, with this row's marked.
+    # Draw the idle part against the number of columns, with a mark for this row.
     y += 68
     axes = Axes(canvas, LEFT, y, RIGHT - LEFT, HIGH, x=(0, MOST), y=(0, 0.5))
-    canvas.text(MARGIN, y - 22, "lanes that idle, by columns of a row", MUTED)
+    canvas.text(MARGIN, y - 22, "idle lanes, by the number of columns", MUTED)
     axes.grid_y((0, 0.25, 0.5), "{:.0%}".format)
     for number in (256, 512, 1024, 1536, 2048):
         ha = "right" if number == MOST else "center"
         canvas.text(axes.px(number), axes.bottom + 18, f"{number:,}", MUTED, ha)
-    path = [(16, 0.0)]  # below, the teeth are too narrow to be told apart
+    path = [(16, 0.0)]  # below this number, the teeth are too narrow to be visible
     for power in range(5, MOST.bit_length()):
         path += [(2 ** (power - 1), 0), (2 ** (power - 1), 0.5), (2**power, 0)]
     axes.curve([x for x, _ in path], [y for _, y in path], STORAGE.colour)

@@ -1,4 +1,6 @@
-"""What a function keeps for its backward, in eager mode and however the joint graph is cut."""
+"""The tensors that a function saves for its backward: in eager mode, and for cuts of its joint
+graph.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +19,10 @@ from utils.views._text_outlines import cut
 from utils.views._view import present
 
 ROW, BAR, LINES = 36, 24, 4
-LEFT, ROOM = MARGIN + 140, INNER - 140 - 84  # of the bars, between names and sizes
+LEFT, ROOM = MARGIN + 140, INNER - 140 - 84  # the space of the bars, between names and sizes
 MOST = 7  # saved tensors that are named
-MOVES = ("view", "permute", "expand", "unsqueeze", "getitem")  # no arithmetic, and not told of
+# these operations do no arithmetic, and are not shown
+MOVES = ("view", "permute", "expand", "unsqueeze", "getitem")
 CUTS: Mapping[str, tuple[str, float]] = {
     "plain cut": ("plain", 1.0),
     "minimum cut": ("min-cut", 1.0),
@@ -30,12 +33,12 @@ CUTS: Mapping[str, tuple[str, float]] = {
 
 @dataclass(frozen=True)
 class Way:
-    """One way to keep what the backward needs."""
+    """One way to save what the backward needs."""
 
     name: str  # "eager", or one of CUTS
-    inputs: int  # bytes of arguments and parameters among what is saved
-    made: dict[str, int]  # what is saved besides: name -> bytes
-    again: tuple[str, ...] = ()  # operations of the forward that the backward does once more
+    inputs: int  # saved bytes of arguments and parameters
+    made: dict[str, int]  # other saved tensors: name -> bytes
+    again: tuple[str, ...] = ()  # operations of the forward that the backward repeats
 
     @property
     def total(self) -> int:
@@ -45,8 +48,9 @@ class Way:
 def saved_bytes(function: Callable[..., Any], *args: Any, way: int = 1) -> None:
     """Show what `function(*args)` saves for its backward, in eager mode and as it is compiled.
 
-    At least one argument requires a gradient. way: the one whose tensors are named, from 1 (eager).
-    Raises ValueError where there is no such way or no backward, or several graphs.
+    At least one argument requires a gradient. way: the view names the tensors of the way with this
+    number; 1 is eager. Raises ValueError if there is no such way or no backward, or if there are
+    several graphs.
     """
     require("saved_bytes", way, "ways", 1 + len(CUTS))
     ways = [eager(function, args), *(compiled(name, function, args) for name in CUTS)]
@@ -54,7 +58,7 @@ def saved_bytes(function: Callable[..., Any], *args: Any, way: int = 1) -> None:
 
 
 def eager(function: Callable[..., Any], args: Sequence[Any]) -> Way:
-    """What autograd saves while the function runs. A storage that is saved twice counts once."""
+    """Return the tensors that autograd saves while the function runs. A storage counts once."""
     weights = function.parameters() if isinstance(function, torch.nn.Module) else ()
     own = {_place(arg) for arg in (*args, *weights) if isinstance(arg, Tensor)}
     saved: dict[int, tuple[str, int]] = {}
@@ -64,7 +68,7 @@ def eager(function: Callable[..., Any], args: Sequence[Any]) -> Way:
         return tensor
 
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
-        result = function(*args)  # while it lives, no storage's address is given out again
+        result = function(*args)  # while this list exists, no storage's address is used again
     made = {
         f"tensor {number} {shape}": size
         for number, (place, (shape, size)) in enumerate(saved.items(), start=1)
@@ -83,7 +87,7 @@ def _place(tensor: Tensor) -> int:
 
 
 def compiled(name: str, function: Callable[..., Any], args: Sequence[Any]) -> Way:
-    """What is saved where the joint graph is cut in one of the ways of CUTS."""
+    """Return the saved tensors if the joint graph is cut in one of the ways of CUTS."""
     partition, budget = CUTS[name]
     joint = split(function, *args, partition=partition, budget=budget)
     own = {key: size for key, size in joint.saved.items() if key.startswith("primals")}
@@ -141,6 +145,6 @@ def in_words(kept: Way) -> str:
     made = [f"{name} {human_bytes(size)}" for name, size in most[:MOST]]
     if len(most) > MOST:
         made.append(f"{len(most) - MOST} smaller")
-    words = f"Kept of what the forward made: {listed(made)}." if made else "Kept: nothing else."
+    words = f"The forward made and kept: {listed(made)}." if made else "Nothing else is kept."
     again = _again(kept)
     return f"{words} Computed again: {', '.join(again)}." if again else words

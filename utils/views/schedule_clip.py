@@ -17,10 +17,12 @@ CLIPS = (0.1, 0.2, 0.5, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0)
 
 
 def schedule_clip(norms: Sequence[float], *, warmup: int = 0) -> None:
-    """Show the norms of a run under a clip, and the schedule of its steps, which has a floor.
+    """Show the norms of a run under a clip, and a learning-rate schedule with a floor for its
+    steps.
 
-    norms: the norm of all gradients at each step, before clipping; 2 or more numbers. warmup: steps
-    of the climb. Live, all three move. Raises ValueError for fewer norms, or too long a climb.
+    norms: the norm of all gradients at each step, before clipping; 2 or more numbers. warmup: the
+    steps in which the rate climbs. In a live view, controls set the warm-up, the floor and the
+    clip. Raises ValueError for fewer norms, or for a longer warmup than the run.
     """
     values = [float(norm) for norm in norms]
     if len(values) < 2:
@@ -34,7 +36,7 @@ def schedule_clip(norms: Sequence[float], *, warmup: int = 0) -> None:
 
 
 def share_at(step: int, steps: int, warmup: int, floor: float) -> float:
-    """The learning rate of a step, counted from 0, as a part of the highest."""
+    """Return the learning rate of a step, counted from 0, relative to the highest rate."""
     if step < warmup:
         return (step + 1) / warmup
     way = (step - warmup) / max(1, steps - 1 - warmup)
@@ -49,7 +51,7 @@ def draw(norms: Sequence[float], warmup: int, floor: float, clip: float) -> Draw
     rate = Axes(canvas, LEFT, top, wide, TOP_HIGH, x=(1, n), y=(0, 1.05))
     rate.grid_y((0, 0.5, 1))
     rate.curve(steps, shares, PARAMETER.colour)
-    canvas.text(LEFT, top - 16, "learning rate, as a part of the highest", MUTED)
+    canvas.text(LEFT, top - 16, "learning rate / highest learning rate", MUTED)
     most = max(*([norm for norm in norms if math.isfinite(norm)] or [1.0]), clip) * 1.05
     low = rate.bottom + GAP
     plot = Axes(canvas, LEFT, low, wide, HIGH, x=(1, n), y=(0, most))
@@ -69,18 +71,18 @@ def draw(norms: Sequence[float], warmup: int, floor: float, clip: float) -> Draw
     )
     return canvas.finish(
         plot.bottom + 40,
-        f"Schedule and clip over {n} steps. {canvas.title} Learning rate, as a part of "
-        f"the highest: {told}. The median norm is {number(sorted(norms)[n // 2], 2)}, the largest "
-        f"{number(max(norms), 3)}.",
+        f"Schedule and clip over {n} steps. {canvas.title} Learning rate / highest "
+        f"learning rate: {told}. The median norm is {number(sorted(norms)[n // 2], 2)}, the "
+        f"largest {number(max(norms), 3)}.",
     )
 
 
 def sentence(norms: Sequence[float], clip: float) -> str:
     cut = [norm for norm in norms if not norm <= clip]
     if not cut:
-        return f"A clip at {clip:g} touches none of these {len(norms)} steps."
+        return f"A clip at {clip:g} shortens none of these {len(norms)} steps."
     finite = [norm for norm in cut if math.isfinite(norm)]
     words = f"A clip at {clip:g} shortens {len(cut)} of {len(norms)} steps"
     if not finite:
-        return f"{words}, none of which is finite."
+        return f"{words}, and their norms are not finite."
     return f"{words}, the worst by a factor of {number(max(finite) / clip, 2)}."

@@ -1,4 +1,4 @@
-"""Which of some tensors lie in the same bytes, and which are copies."""
+"""Which tensors share bytes, and which are copies."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from utils.views._strides import Geometry, geometry
 from utils.views._text_outlines import cut, text_width
 from utils.views._view import present
 
-LABEL_W, FACTS_W = 110, 190  # the names left of the bars, shape and strides right of them
+# the space for names, left of the bars, and for shape and strides, right of the bars
+LABEL_W, FACTS_W = 110, 190
 LEFT, WIDE = MARGIN + LABEL_W, INNER - LABEL_W - FACTS_W
 STRIP_H, BAR_H, ROW, GROUP_GAP = 26, 14, 27, 24
 NARROW = 3.0  # CSS pixels; byte ranges thinner than this run together
@@ -31,7 +32,7 @@ class Placed:
     last: int
 
     def reached(self, start: int, stop: int) -> list[tuple[int, int]]:
-        """Return the byte ranges in [start, stop) that the tensor reaches, neighbours joined."""
+        """Return the byte ranges in [start, stop) that the tensor reaches, adjacent ones joined."""
         size = self.layout.itemsize
         ranges: list[tuple[int, int]] = []
         for k in sorted(self.layout.reached(start // size, -(-stop // size))):
@@ -43,7 +44,7 @@ class Placed:
 
     @property
     def dense(self) -> bool:
-        """Whether the tensor reaches every byte between its first and its last."""
+        """Whether the tensor reaches every byte between its first byte and its last byte."""
         shape, stride = self.layout.shape, self.layout.stride
         span = 1
         for step, size in sorted(zip(stride, shape, strict=True)):
@@ -56,7 +57,7 @@ class Placed:
 
 @dataclass(frozen=True)
 class Storage:
-    """One allocation of `nbytes` and the tensors over it, in the order they were given."""
+    """One allocation of `nbytes` and the tensors over it, in the order in which they were given."""
 
     nbytes: int
     tensors: list[Placed]
@@ -65,8 +66,9 @@ class Storage:
 def share_map(**tensors: Tensor) -> None:
     """Show which tensors share bytes: a strip for each storage, a bar for each tensor in it.
 
-    tensors: by the names to show, as in share_map(x=x, xt=x.t(), copy=x.t().contiguous()). Raises
-    TypeError for one without strides; ValueError for none at all.
+    tensors: the keywords are the names to show, as in share_map(x=x, xt=x.t(),
+    copy=x.t().contiguous()). Raises TypeError for a tensor without strides; ValueError for no
+    tensor.
     """
     if not tensors:
         raise ValueError("share_map needs at least one tensor, got none: pass share_map(x=x)")
@@ -76,7 +78,7 @@ def share_map(**tensors: Tensor) -> None:
 def storages(tensors: Mapping[str, Tensor]) -> list[Storage]:
     """Return the distinct storages of the named tensors, in the order of their first tensor.
 
-    Which tensors share one, `utils.notebook.expect.storage_key` tells.
+    `utils.notebook.expect.storage_key` decides which tensors share a storage.
     """
     found: dict[tuple[str, int], Storage] = {}
     for name, tensor in tensors.items():
@@ -142,7 +144,8 @@ def _draw_bar(canvas: Canvas, y: float, wide: float, storage: Storage, tensor: P
     if len(spans) > 1:
         first, end = spans[0][0], sum(spans[-1])
         canvas.line([(first, middle), (end, middle)], VIEW.colour)
-    # Bytes too fine to draw one by one: a pale bar says that the tensor only touches some of them.
+    # The bytes are too narrow to draw singly: a pale bar means that the tensor has only some of
+    # them.
     fill = VIEW.tint if len(spans) == 1 and not tensor.dense else VIEW.colour
     radius = 6 if len(spans) == 1 and spans[0][1] > 14 else 2
     for x, w in spans:

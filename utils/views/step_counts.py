@@ -1,4 +1,4 @@
-"""Operators, bytes and numbers asked for of two versions of a step, over the size of its input."""
+"""Counts of two versions of a step for inputs of several sizes: operators, bytes, numbers read."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MOST_SIZES = 12
 
 @dataclass(frozen=True)
 class Counts:
-    """What one call did: operators by name, bytes made, and numbers that Python asked for."""
+    """Counts of one call: operators by name, bytes made, and numbers that Python read."""
 
     operators: tuple[tuple[str, int], ...]
     bytes: int
@@ -46,11 +46,13 @@ def step_counts(
     *,
     size: int | None = None,
 ) -> None:
-    """Count two versions of a step on inputs of several sizes; live, a slider moves the size.
+    """Count two versions of a step on inputs of several sizes.
 
-    steps: two names -> a function; it is called once for each size, with `make(size)`.
-    size: the one that is shown at first, by default the largest.
-    Raises ValueError for other than two steps, none or too many sizes, or a size that is not there.
+    In a live view, a slider sets the size.
+
+    steps: two names -> a function. Each function is called once for each size, with `make(size)`.
+    size: the size that is shown first, by default the largest. Raises ValueError unless there are
+    two steps, for no or too many sizes, or for a missing size.
     """
     require("step_counts", len(steps), "steps", 2, 2)
     require("step_counts", len(sizes), "sizes", MOST_SIZES)
@@ -81,7 +83,7 @@ def draw(found: Mapping[str, Mapping[int, Counts]], size: int) -> Drawing:
             left, room = MARGIN + 120, INNER - 120 - 110
             canvas.text(MARGIN + 112, at + BAR / 2, cut(name, 110), ha="right")
             canvas.box((left, at, room, BAR), IDLE)
-            # The root, so that few can be seen beside many.
+            # The bars show the square root, so that small counts are visible beside large counts.
             canvas.box((left, at, room * (value / most) ** 0.5, BAR), LOOKS[row].colour)
             canvas.text(RIGHT, at + BAR / 2, written(value), ha="right")
         y += BLOCK

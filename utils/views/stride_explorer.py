@@ -1,4 +1,4 @@
-"""A storage as a strip of memory, a view as a grid, and the sum that leads from it to there."""
+"""A storage as a strip, a view as a grid, and the sum that finds an element in the strip."""
 
 from __future__ import annotations
 
@@ -26,17 +26,18 @@ from utils.views._view import present
 
 CELL_W, CELL_H, GAP = 46, 30, 6
 STRIP_COLUMNS, STRIP_ROWS, STRIP_STEP = 16, 4, 56
-LANE = MARGIN + STRIP_COLUMNS * CELL_W + 14  # where the wire passes lower rows of the strip
+LANE = MARGIN + STRIP_COLUMNS * CELL_W + 14  # where the line passes lower rows of the strip
 FACTS_W, ROW_HEADER = 168, 24  # the column of facts left of the grid; the row numbers
 GRID_ROWS, GRID_COLUMNS, SLAB_COLUMNS, SLAB_GAP = 6, 11, 5, 24
 
 
 def stride_explorer(tensor: Tensor, *, index: int | Sequence[int] | None = None) -> None:
-    """Show where the elements of `tensor` lie in its storage, with one of them lit in both.
+    """Show where the elements of `tensor` are in its storage, with one element lit in both.
 
-    tensor: any strided tensor, of any shape, dtype, device; a large one is seen through a window.
-    index: the element to light, one number a dimension; live, a slider for each dimension moves it.
-    Raises TypeError for a tensor without strides; IndexError for an index that doesn't fit.
+    tensor: any strided tensor, of any shape, dtype, device; of a large tensor, a part is shown.
+    index: the element to light, one number for each dimension. A live view has a slider for each
+    dimension. Raises TypeError for a tensor without strides; IndexError for an index that doesn't
+    fit.
     """
     layout = geometry(tensor)
     start = () if layout.empty else full_index(layout.shape, index)
@@ -46,7 +47,7 @@ def stride_explorer(tensor: Tensor, *, index: int | Sequence[int] | None = None)
 
 
 def draw(tensor: Tensor, index: tuple[int, ...]) -> Drawing:
-    """The tensor with `index` lit, which is ignored in an empty view."""
+    """Draw the tensor with the element at `index` lit; an empty view ignores `index`."""
     layout = geometry(tensor)
     index = () if layout.empty else index
     return _Sheet(tensor, layout, index).finish(describe(tensor, layout, index))
@@ -56,7 +57,7 @@ def sentence(layout: Geometry) -> str:
     if layout.empty:
         return "An empty view has a shape and strides, and reaches no element."
     if not layout.shape:
-        return "A 0-D view has no strides: its one element lies at the offset."
+        return "A 0-D view has no strides: its one element is at the offset."
     if layout.sharing > 1:
         return "Stride 0: the view repeats, the memory does not."
     if layout.overlaps:
@@ -67,8 +68,8 @@ def sentence(layout: Geometry) -> str:
         return "Row-major: one step in the last dimension is one step in memory."
     steps = [s for s, n in zip(layout.stride, layout.shape, strict=True) if n > 1]
     if sorted(steps, reverse=True) != steps:
-        return "Transposing moves no byte: the strides trade places."
-    return "A slice copies nothing: its strides step over what it leaves out."
+        return "Transposing moves no byte: the strides change places."
+    return "A slice copies nothing: its strides step over the other elements."
 
 
 def describe(tensor: Tensor, layout: Geometry, index: tuple[int, ...]) -> str:
@@ -94,7 +95,7 @@ def describe(tensor: Tensor, layout: Geometry, index: tuple[int, ...]) -> str:
 
 
 class _Sheet:
-    """Places everything on one canvas for one lit index; () where the view is empty or 0-D."""
+    """Draws everything on a canvas for a lit index; the index is () for an empty or 0-D view."""
 
     def __init__(self, tensor: Tensor, layout: Geometry, index: tuple[int, ...]) -> None:
         self.tensor, self.layout, self.index = tensor, layout, index
@@ -102,7 +103,8 @@ class _Sheet:
         whole = layout.length <= STRIP_COLUMNS * STRIP_ROWS
         most = STRIP_COLUMNS * (STRIP_ROWS if whole else STRIP_ROWS // 2)
         self.strip = window(layout.length, self.lit or 0, most, STRIP_COLUMNS)
-        # The grid shows the last three dimensions, the ones before them fixed at the lit index.
+        # The grid shows the last three dimensions. The dimensions before these are fixed at the lit
+        # index.
         self.leading = index[:-3]
         self.shape = (1, 1, 1, *layout.shape)[-3:]
         self.corner: Any = (0, 0, 0, *index)[-3:]
@@ -147,7 +149,7 @@ class _Sheet:
         return self.planes, self.rows, self.columns
 
     def _draw_sum(self, y: float) -> None:
-        """`[1, 2] → 0 + 1·4 + 2·1 = 6 → byte 24`, each number named below it."""
+        """Draw `[1, 2] → 0 + 1·4 + 2·1 = 6 → byte 24`, with a name below each number."""
         layout, lit = self.layout, self.lit
         assert lit is not None
         terms = [([(str(list(self.index)), VIEW.colour)], "index"), ([("→", MUTED)], "")]
@@ -194,7 +196,7 @@ class _Sheet:
 
         reached = layout.reached(self.strip.start, self.strip.stop)
         values = storage_values(self.tensor, self.strip.start, self.strip.stop)
-        # Long addresses stand over every second or fourth cell.
+        # If addresses are long, only every second or fourth cell has one.
         wide = text_width(str(self.strip.stop * layout.itemsize), size=SMALL) + 8
         every = 1 if wide <= CELL_W else 2 if wide <= 2 * CELL_W else 4
         for k in self.strip:
@@ -240,7 +242,7 @@ class _Sheet:
             self._draw_headers(plane)
 
     def _draw_headers(self, plane: int) -> None:
-        """Row and column numbers of one slab, those of the lit element in ink."""
+        """Draw row and column numbers of a slab; the numbers of the lit element are in ink."""
         canvas, here = self.canvas, plane == self.corner[0]
         for row in self.rows if len(self.layout.shape) > 1 else ():
             x, y = self._grid_xy((plane, row, self.columns.start))
@@ -257,7 +259,7 @@ class _Sheet:
             canvas.text(x, y + 6, f"[{fixed}, :, :]", ink, size=SMALL, mono=True)
 
     def _draw_wire(self) -> None:
-        """From the lit cell of the strip to that of the grid, in the gaps, across no number."""
+        """Draw a line from the strip's lit cell to the grid's lit cell; it crosses no number."""
         assert self.lit is not None
         x, y = self._strip_xy(self.lit)
         end = self._grid_xy(self.corner)

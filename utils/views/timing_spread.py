@@ -1,4 +1,4 @@
-"""The timings of two runs as two clouds of points, their quartiles, and their order in time."""
+"""The timings of two versions as two clouds of points, with quartiles, in the order of the runs."""
 
 from __future__ import annotations
 
@@ -15,15 +15,17 @@ from utils.views._view import present
 ROW, HIGH, LEFT = 74, 190, 118
 LOOKS = (STORAGE, GRADIENT)
 MOST = 400
-FEW = 5  # below so many runs nothing can be said
-BEYOND = 6  # times the middle half's width: what lies further above it is drawn at the edge
+FEW = 5  # with fewer runs, no conclusion is possible
+BEYOND = 6  # times the middle half's width: points further above it are drawn at the edge
 
 
 def timing_spread(timings: Mapping[str, Sequence[float]]) -> None:
-    """Show what the clock said of two things; live, a slider takes only the first runs of each.
+    """Show the timings of two versions.
 
-    timings: two names -> seconds of each run, in the order in which they were taken. Raises
-    ValueError for other than two names, none or too many runs, or a time of 0 or below.
+    In a live view, a slider sets how many of the first runs of each version are used.
+
+    timings: two names -> seconds of each run, in order. Raises ValueError unless there are two
+    names, for no or too many runs, or for a time of 0 or less.
     """
     found = read(timings)
     most = max(len(times) for times in found.values())
@@ -41,7 +43,7 @@ def read(timings: Mapping[str, Sequence[float]]) -> dict[str, list[float]]:
 
 
 def quartiles(times: Sequence[float]) -> list[float]:
-    """A quarter, half and three quarters of the times lie below these."""
+    """Return the quartiles: a quarter, half and three quarters of the times are below these."""
     return [float(each) for each in np.percentile(times, (25, 50, 75))]
 
 
@@ -50,7 +52,7 @@ def verdict(one: Sequence[float], other: Sequence[float]) -> str:
         return "too few runs to say anything"
     a, b = quartiles(one), quartiles(other)
     if a[2] < b[0] or b[2] < a[0]:
-        return "the middle halves lie apart"
+        return "the middle halves do not overlap"
     return "the middle halves overlap: nothing can be said"
 
 
@@ -97,7 +99,7 @@ def _draw_cloud(
 ) -> None:
     left, x, right = (axes.px(min(each, high)) for each in quarters)
     canvas.box((left, top + 8, right - left, ROW - 16), look.tint, edge=look.colour)
-    # Spread downward in a fixed pattern, so that points of like time do not hide each other.
+    # Spread downward in a fixed pattern, so that points of similar time do not hide each other.
     for j, t in enumerate(times):
         box = (axes.px(min(t, high)) - 2.5, top + 13.5 + (11 * j) % (ROW - 32), 5.0, 5.0)
         canvas.box(box, "none" if t > high else look.colour, edge=look.colour, radius=2)

@@ -1,4 +1,4 @@
-"""Host and device side by side: what each does at a moment, and what is launched and waits."""
+"""Host and device side by side: the work of each over time, and the launched work that waits."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from utils.views._trace import lanes_of, ms, short_name
 from utils.views._view import present
 
 NAME_W, BAR, GAP = 104, 28, 14
-KINDS = ("range", "op", "call")  # the rows of the host; a stream of the device has one
+KINDS = ("range", "op", "call")  # the rows of the host; each stream of the device has one row
 PLACES = 200
 TOLD = 3
-WORDS: tuple[tuple[tuple[str, ...], str], ...] = (  # in a name: how it is drawn
+WORDS: tuple[tuple[tuple[str, ...], str], ...] = (  # words in a name, and the colour of the event
     (("synchronize", "item", "_local_scalar"), GRADIENT.colour),
     (("memcpy", "copy_", "aten::to"), PARAMETER.colour),
     (("dataloader", "load"), VIEW.colour),
@@ -28,12 +28,14 @@ WORDS: tuple[tuple[tuple[str, ...], str], ...] = (  # in a name: how it is drawn
 def two_lanes(
     traces: Mapping[str, Sequence[Event]], *, trace: str | None = None, at: int = 100
 ) -> None:
-    """Show traces with a host and a device lane, one at a time; live, choose one and move a cursor.
+    """Show traces with a host and a device lane, one at a time.
+
+    In a live view, controls choose the trace and move the cursor.
 
     traces: name -> events (`instruments.traces.Event`): names, starts and durations in nanoseconds,
-    lanes, and a correlation that ties a launch to what it launched. Whole steps are left out.
-    at: where the cursor stands, in half per cent.
-    Raises ValueError for no trace, an unknown or empty one, or a cursor outside 0 to 200.
+    lanes, and a correlation that connects a launch with the launched event. Events of whole steps
+    are left out. at: the position of the cursor, in steps of half a per cent. Raises ValueError for
+    no trace, an unknown or empty trace, or a cursor outside 0 to 200.
     """
     found = {str(name): read(events) for name, events in traces.items()}
     if not found or not all(found.values()):
@@ -46,12 +48,12 @@ def two_lanes(
 
 
 def read(events: Sequence[Event]) -> list[Event]:
-    """The events but those that only mark a whole step."""
+    """Return the events without those that only mark a whole step."""
     return [event for event in events if not event.name.startswith("ProfilerStep")]
 
 
 def rows_of(lane: str) -> int:
-    """The rows of a lane: one for each kind of event of the host, one for a stream."""
+    """Return a lane's number of rows: one for each kind of host event, or one for a stream."""
     return 1 if lane.startswith("gpu") else len(KINDS)
 
 
@@ -60,7 +62,7 @@ def height_of(events: Sequence[Event]) -> int:
 
 
 def busy(events: Sequence[Event]) -> int:
-    """The nanoseconds in which at least one of the events runs."""
+    """Return the nanoseconds in which at least one of the events runs."""
     found, reach = 0, 0
     for event in sorted(events, key=lambda e: e.start):
         found += max(0, event.end - max(event.start, reach))
@@ -69,15 +71,16 @@ def busy(events: Sequence[Event]) -> int:
 
 
 def running(events: Sequence[Event], lane: str, at: float) -> list[str]:
-    """What runs in a lane at a time, from the outside in."""
+    """Return the events that run in a lane at the time ``at``, the outermost first."""
     inside = [e for e in events if e.lane == lane and e.start <= at < e.end]
     return [e.name for e in outside_in(inside)]
 
 
 def outside_in(events: Sequence[Event]) -> list[Event]:
-    """The events in order of their starts, an outer one before those inside.
+    """Return the events in order of their starts, an outer event before the events inside it.
 
-    A trace notes an event when it ends: of two of one extent the later is the outer one.
+    A trace records an event when it ends. So if two events have the same start and end, the later
+    one is the outer event.
     """
     latest = list(events)[::-1]
     return sorted(latest, key=lambda e: (e.start, _row(e), -e.duration))
@@ -88,7 +91,7 @@ def _row(event: Event) -> int:
 
 
 def queued(events: Sequence[Event], at: float) -> int:
-    """How many device events have been launched before a time and have not begun."""
+    """Return the number of device events that were launched before a time and have not begun."""
     launched = {
         e.correlation
         for e in events
@@ -98,7 +101,7 @@ def queued(events: Sequence[Event], at: float) -> int:
 
 
 def draw(name: str, events: Sequence[Event], place: int, height: int) -> Drawing:
-    """One trace with the cursor at a place; height: of all lanes that the sheet has room for."""
+    """Draw one trace with the cursor at a place. height: the height of all lanes on the sheet."""
     first, last = min(e.start for e in events), max(e.end for e in events)
     whole = max(1, last - first)
     at = first + (last - first) * place / PLACES
@@ -125,7 +128,7 @@ def draw(name: str, events: Sequence[Event], place: int, height: int) -> Drawing
         canvas.box((left, y, wide, BAR * rows), IDLE)
         starts |= _draw_lane(axes, part, y)
         y += BAR * rows + GAP
-    # A thin line from each launch to what it launched, while there are few enough to follow.
+    # A thin line from each launch to the launched event, if there are few enough to follow.
     device = {e.correlation: e for e in events if e.on_device and e.correlation is not None}
     ties = []
     for event in events:
@@ -148,7 +151,7 @@ def draw(name: str, events: Sequence[Event], place: int, height: int) -> Drawing
 
 
 def _draw_lane(axes: Axes, events: Sequence[Event], top: float) -> dict[int, tuple[float, float]]:
-    """The bars of a lane; return where each event begins."""
+    """Draw the bars of a lane; return where each event begins."""
     canvas, px = axes.canvas, axes.px
     starts: dict[int, tuple[float, float]] = {}
     labelled = [0] * len(KINDS)  # where the last label of each row ends, in time

@@ -1,6 +1,6 @@
-"""A phase's text becomes notebooks: the lesson, the instructor's lab and the learner's.
+"""Turn a phase's text into notebooks: the lesson, the instructor's lab and the learner's lab.
 
-`text` reads the text, `notebook` makes a notebook of it (with `folds`, what a page of JupyterLab
-hides), `release` has nbgrader make the learner's version, and `regions` knows which lines of a cell
-are solution or hidden test.
+`text` reads the text, `notebook` makes a notebook of it, and `folds` marks what JupyterLab should
+fold. `release` calls nbgrader to make the learner's version, and `regions` finds the lines of a
+cell with a solution or a hidden test.
 """

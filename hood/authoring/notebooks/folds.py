@@ -1,8 +1,9 @@
-"""What a lesson's notebook gets for JupyterLab: folded answers to predictions, and buttons.
+"""Additions to a lesson's notebook for JupyterLab: folded answers to predictions, and buttons.
 
-A lesson asks for a prediction, and the next output and the paragraph after it answer. A section
-needs what the sections above it define: for whoever comes by a link into the middle of a lesson, a
-button below its heading runs them. A cell is compared with its text without these additions.
+A lesson asks for a prediction. The answer is the next output, with the paragraph below this output.
+A section needs the definitions of the sections above it. A link may lead a reader into the middle
+of a lesson, so a button below each heading runs the cells above. When a notebook's cell is compared
+with the text of the lesson, the additions are ignored.
 """
 
 from __future__ import annotations
@@ -16,10 +17,12 @@ from nbformat import NotebookNode
 
 from hood.authoring.notebooks.text import HIDE_INPUT
 
-# At the start of a sentence: "where a paragraph begins with **Predict**" asks nothing.
+# This matches only at the start of a sentence: "if a paragraph begins with **Predict**" asks
+# nothing.
 ASKS = re.compile(r"(?:^|[.:!?)][*_]*\s+)\*\*Predict", re.MULTILINE)
 BLOCKS = MarkdownIt("commonmark").enable("table")
-# Around the words that answer a prediction, and below a section's heading.
+# OPEN and CLOSE go around the words that answer a prediction. BUTTON goes below a section's
+# heading.
 OPEN = '<details class="prediction"><summary>What happens, in words</summary>\n\n'
 CLOSE = "\n\n</details>"
 BUTTON = (
@@ -29,7 +32,7 @@ BUTTON = (
 
 
 def as_text(markdown: str) -> str:
-    """Return a cell's markdown as its text has it, without what the build adds for JupyterLab."""
+    """Return a cell's original markdown, without the build's additions for JupyterLab."""
     return without_button(unfolded(markdown))
 
 
@@ -46,14 +49,15 @@ def without_button(markdown: str) -> str:
 
 
 def without_blank(outputs: Iterable[NotebookNode]) -> list[NotebookNode]:
-    """Return a cell's outputs without the one that :func:`fold_answers` puts before an answer."""
+    """Return a cell's outputs without the empty output of :func:`fold_answers`."""
     return [output for output in outputs if output.get("data") != {}]
 
 
 def folded(markdown: str) -> str:
-    """Return a cell's markdown with its first paragraph folded, and a list or formula that follows.
+    """Return a cell's markdown with its first paragraph folded.
 
-    A cell that begins with something else, or with a question, comes back as it is.
+    After a colon, the next block, such as a list or formula, is also folded. A cell that does not
+    begin with a paragraph, or begins with a question, is returned unchanged.
     """
     blocks = [token for token in BLOCKS.parse(markdown) if token.map and token.level == 0]
     lines = markdown.split("\n")
@@ -68,10 +72,10 @@ def folded(markdown: str) -> str:
 
 
 def fold_answers(notebook: NotebookNode) -> None:
-    """Fold what answers a prediction: the outputs up to the next words or drill, and those words.
+    """Fold answers to predictions: the outputs before the next markdown, and its first paragraph.
 
-    JupyterLab shows three dots in their place, and beside them the first line of the first output.
-    Therefore that one has no data.
+    In place of folded outputs, JupyterLab shows three dots and the first line of the first output.
+    So an output without data is put first.
     """
     asked = answered = False
     for node in notebook.cells:
@@ -80,7 +84,7 @@ def fold_answers(notebook: NotebookNode) -> None:
             if answered:
                 node.source = folded(words)
             for paragraph in words.split("\n\n"):
-                # what is said between question and answer does not answer
+                # words between the question and the output are not the answer
                 going_on = asked and not answered and not paragraph.startswith("#")
                 asked, answered = going_on or bool(ASKS.search(paragraph)), False
         elif HIDE_INPUT in node.metadata.get("tags", []):
@@ -92,7 +96,7 @@ def fold_answers(notebook: NotebookNode) -> None:
 
 
 def add_buttons(notebook: NotebookNode) -> None:
-    """Put the button into each section that has code, and has code above it."""
+    """Add the button to each section with code, if there is code above it."""
     heading, begun = None, False
     for node in notebook.cells:
         if node.cell_type == "markdown":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ LANGUAGE = {
     "mimetype": "text/x-python",
     "pygments_lexer": "ipython3",
 }
-# What nbgrader's metadata says of a cell of each role.
+# nbgrader's metadata for a cell of each role.
 FLAGS = {
     "given": {"grade": False, "solution": False, "locked": True, "task": False},
     "solution": {"grade": False, "solution": True, "locked": False, "task": False},
@@ -34,25 +34,25 @@ FLAGS = {
     "task": {"grade": False, "solution": False, "locked": True, "task": True},
 }
 WITH_IMPORT = f"{BEGIN_HIDDEN}\nfrom hood.judge.verify import verify\n"
-# A lab may be opened where the course is not installed, such as in a folder that was fetched.
+# A lab may be opened where the course is not installed, for example after downloading only the lab.
 CHECK_IMPORT = "from hood.learner.check import check"
 WITH_GUARD = f"""\
 try:
     {CHECK_IMPORT}
 except ModuleNotFoundError:
     raise SystemExit(
-        "This lab needs the course's own packages, and this Python does not have them. Unpack the "
-        "course's archive, from whoever gave you this lab, run %pip install --editable FOLDER in a "
-        "cell, with that folder, and restart the kernel."
+        "This lab needs the course's own packages, and this Python does not have them. Get the "
+        "course's archive from the person who gave you this lab, and unpack it. Run %pip install "
+        "--editable FOLDER in a cell, with that folder, and restart the kernel."
     ) from None
 
 """
-# A notebook that was built before may have the import from elsewhere, and other words.
+# In an older notebook, this code may import from another module, and its words may differ.
 GUARD = re.compile(
     r"try:\n    from [\w.]+ import check\nexcept ModuleNotFoundError:\n    raise SystemExit\(\n"
     r'(?:        "[^\n]*"\n)+    \) from None\n\n'
 )
-# What a lab's first words say of its limits, in a paragraph before their last one.
+# A paragraph about a lab's limits, which goes before the last paragraph of its first cell.
 TIME = (
     "\n\nGrading stops a cell after {} s, and the whole lab after {} s. Cells of your own that no "
     "exercise needs have another {} s, together."
@@ -106,7 +106,7 @@ def to_node(cell: TextCell, cell_id: str) -> NotebookNode:
         metadata["nbgrader"] = nbgrader
     if tags := cell.header.get("tags"):
         metadata["tags"] = list(tags)
-        if HIDE_INPUT in tags:  # JupyterLab folds the code, because that of a drill has the answer
+        if HIDE_INPUT in tags:  # JupyterLab folds the code: a drill's code has the answer
             metadata["jupyter"] = {"source_hidden": True}
     source = cell.source
     if "test" in cell.header:
@@ -118,11 +118,11 @@ def to_node(cell: TextCell, cell_id: str) -> NotebookNode:
 
 
 def from_node(node: NotebookNode) -> TextCell:
-    """Return the cell as a text has it, or raise ValueError for what a text cannot hold."""
+    """Return the cell for a text. Raises ValueError for content that a text cannot have."""
     if node.cell_type not in ("code", "markdown"):
-        raise ValueError(f"a text cannot hold a {node.cell_type} cell: use markdown or code")
+        raise ValueError(f"a text cannot have a {node.cell_type} cell: use markdown or code")
     if node.get("attachments"):
-        raise ValueError("a text cannot hold a pasted image: draw it with a cell, or link a file")
+        raise ValueError("a text cannot have a pasted image: draw it with a cell, or link a file")
     header = header_of(node)
     source = node.source
     if "test" in header:
@@ -134,15 +134,22 @@ def from_node(node: NotebookNode) -> TextCell:
     return TextCell(node.cell_type, source.rstrip("\n"), header)
 
 
-def cell_ids(cells: Iterable[TextCell]) -> list[str]:
-    """Return an id for each cell: nbgrader's id, its heading's slug, or a hash of the content."""
+def cell_ids(cells: Sequence[TextCell]) -> list[str]:
+    """Return an id for each cell: nbgrader's id, its heading's slug, or a hash of the content.
+
+    No other cell has the id that nbgrader gives to a cell, because a learner's copy is compared
+    with the lab by these names.
+    """
+    named = [nbgrader_metadata(cell.header) for cell in cells]
+    seen = Counter(str(one["grade_id"]) for one in named if one)
     ids: list[str] = []
-    seen: Counter[str] = Counter()
-    for cell in cells:
+    for cell, nbgrader in zip(cells, named, strict=True):
+        if nbgrader:
+            ids.append(nbgrader["grade_id"])
+            continue
         heading = HEADING.match(cell.source) if cell.kind == "markdown" else None
-        if nbgrader := nbgrader_metadata(cell.header):
-            cell_id = nbgrader["grade_id"]
-        elif not heading or not (cell_id := slug(heading[1])):
+        cell_id = slug(heading[1]) if heading else ""
+        if not cell_id:
             cell_id = hashlib.sha256(f"{cell.kind}\n{cell.source}".encode()).hexdigest()[:8]
         seen[cell_id] += 1
         ids.append(cell_id if seen[cell_id] == 1 else f"{cell_id}-{seen[cell_id]}")
@@ -152,7 +159,7 @@ def cell_ids(cells: Iterable[TextCell]) -> list[str]:
 def to_notebook(text: Text) -> NotebookNode:
     """Return the notebook of a text, without outputs.
 
-    The fingerprints of its cells stand in the metadata, so that later edits are detected.
+    Its metadata has the fingerprints of its cells, so that later edits are detected.
     """
     ids = cell_ids(text.cells)
     metadata = {
@@ -161,7 +168,7 @@ def to_notebook(text: Text) -> NotebookNode:
         KEY: dict(text.course) | {CELLS: fingerprints(text.cells)},
     }
     cells = [*map(to_node, text.cells, ids)]
-    if text.course.keys() >= {"points", "cell_seconds"} and cells[0].cell_type == "markdown":
+    if text.points and cells[0].cell_type == "markdown":
         cells[0].source = _with_time(cells[0].source, Limits.of({KEY: text.course}))
     return nbformat.v4.new_notebook(cells=cells, metadata=metadata)
 
@@ -183,7 +190,7 @@ def stamp(notebook: NotebookNode) -> dict[str, Any]:
 
 
 def to_cells(path: str, notebook: NotebookNode) -> tuple[list[TextCell], list[Problem]]:
-    """Return the notebook's cells as a text has them, without empty ones, and the problems."""
+    """Return a notebook's cells as a text's cells, without empty cells, and the problems."""
     cells, problems = [], []
     for number, node in enumerate(notebook.cells, start=1):
         if not node.source.strip() and "nbgrader" not in node.metadata:
@@ -196,10 +203,9 @@ def to_cells(path: str, notebook: NotebookNode) -> tuple[list[TextCell], list[Pr
 
 
 def read(path: Path) -> NotebookNode | None:
-    """Return the notebook in a file, without what the build adds to words; None if there is no
-    file.
+    """Return the notebook in a file, without the build's additions to markdown.
 
-    Raises ValueError when the file is not a notebook.
+    Return None if there is no file. Raises ValueError when the file is not a notebook.
     """
     try:
         notebook = nbformat.reads(path.read_text(encoding="utf-8"), as_version=4)

@@ -1,4 +1,4 @@
-"""The delimiters of what learners do not get: solutions, hidden tests, mark schemes."""
+"""Find the parts of a cell that learners do not get: solutions, hidden tests, mark schemes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hood.lab_words import (
     END_SOLUTION,
 )
 
-# By the role of the cell that may have them.
+# The delimiters, by the role of the cell.
 REGIONS = {
     "solution": (BEGIN_SOLUTION, END_SOLUTION),
     "test": (BEGIN_HIDDEN, END_HIDDEN),
@@ -25,17 +25,21 @@ REGIONS = {
 
 
 def regions(source: str, begin: str, end: str) -> list[tuple[int, int]]:
-    """Return pairs of line indices (of `begin`, of `end`); ValueError if they are not balanced."""
+    """Return pairs of line indices (of `begin`, of `end`).
+
+    Raises ValueError if a line has no partner.
+    """
     found: list[tuple[int, int]] = []
     opened: int | None = None
     for index, line in enumerate(source.split("\n")):
-        # nbgrader looks for the words anywhere in a line, so an inexact delimiter counts for it.
+        # nbgrader finds the words anywhere in a line, so it accepts an inexact delimiter.
         words = next((word for word in (begin, end) if word.strip("#= ") in line), None)
         if words is None:
             continue
-        if line.lstrip() != words:  # the build and nbgrader look for it at the end of the line
+        # the build and nbgrader expect the delimiter at the end of the line
+        if line.lstrip() != words:
             raise ValueError(
-                f"a delimiter must be alone on its line, without a space behind: write {words!r}"
+                f"a delimiter must be alone on its line, without a space after it: write {words!r}"
             )
         if (words == begin) != (opened is None):
             raise ValueError(f"{words!r} has no partner: each BEGIN needs one END after it")
@@ -50,7 +54,7 @@ def regions(source: str, begin: str, end: str) -> list[tuple[int, int]]:
 
 
 def regions_of(cell: TextCell, role: str) -> list[tuple[int, int]]:
-    """Return the regions of a cell that belong to a role; none for delimiters that are broken."""
+    """Return the regions of a cell that belong to a role; empty if the delimiters are wrong."""
     try:
         return regions(cell.source, *REGIONS[role])
     except ValueError:
@@ -67,9 +71,9 @@ def outside(source: str, spans: Sequence[tuple[int, int]]) -> list[tuple[int, st
 
 
 def parse_block(source: str) -> list[ast.stmt]:
-    """Return the statements of an indented block; `return` is allowed. Comments alone give none.
+    """Return the statements of an indented block, which may have a `return`.
 
-    What follows below it and is not indented, such as a helper's function, counts as well.
+    The result includes code below the block that is not indented, such as a helper function.
     """
     lines = source.split("\n")
     filled = [n for n, line in enumerate(lines) if line.strip()]
@@ -79,5 +83,5 @@ def parse_block(source: str) -> list[ast.stmt]:
     tree = ast.parse(f"async def block():\n{body}\n    pass\n")
     block = tree.body[0]
     assert isinstance(block, ast.AsyncFunctionDef)
-    below = "\n" * (end + 1) + "\n".join(lines[end:])  # with the same numbers of lines
+    below = "\n" * (end + 1) + "\n".join(lines[end:])  # blank lines keep the line numbers
     return [*block.body[:-1], *ast.parse(below).body]

@@ -1,7 +1,7 @@
 """Make the learner's version of a lab with nbgrader's own generate_assignment step.
 
-It runs with the project's nbgrader_config.py, in a temporary course folder with a temporary
-gradebook, so a build never changes the gradebook of a course.
+The step runs with the project's nbgrader_config.py, in a temporary course folder with a temporary
+gradebook. So a build never changes the gradebook of a course.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from hood.grader.course import nbgrader_config
 
 
 def generate(sources: Mapping[str, bytes], root: Path) -> dict[str, bytes]:
-    """Make learners' notebooks from instructors' notebooks, each by assignment name.
+    """Make learners' notebooks from instructors' notebooks; the keys are names of assignments.
 
-    Raises Refused with nbgrader's own message for each that it cannot generate.
+    Raises Refused with nbgrader's message for each notebook that it cannot generate.
     """
     released: dict[str, bytes] = {}
     problems: list[Problem] = []
@@ -51,9 +51,9 @@ def generate(sources: Mapping[str, bytes], root: Path) -> dict[str, bytes]:
 
 
 def holds_work(path: Path) -> bool:
-    """Return whether a released lab holds answers: a solution cell differs from the release.
+    """Return whether a released lab has answers: a solution cell differs from the release.
 
-    An unreadable file counts as work, because it may be somebody's damaged notebook.
+    An unreadable file counts, too, because it may be somebody's damaged notebook.
     """
     try:
         notebook = read(path)

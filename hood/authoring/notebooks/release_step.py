@@ -1,4 +1,4 @@
-"""A step of ``nbgrader generate_assignment``: what a release has for those who solve it."""
+"""A step of ``nbgrader generate_assignment``: finish a release for learners."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from hood.metadata import JUDGED, KEY, MAY_RAISE
 
 
 class Release(NbGraderPreprocessor):
-    """Finish a release, in which Run All goes on.
+    """Finish a release.
 
-    An exercise's check and its graded cell may raise, since a stub does. What the instructor's
-    answers were judged with is nothing to a learner: a release is another only where its text is.
+    If a check or a graded cell raises an error, for example because of a stub, Run All should go
+    on. So these cells get a tag. Remove the digests of judged answers, so that a release changes
+    only if the lab's text changes.
     """
 
     def preprocess(self, nb: NotebookNode, resources: Any) -> tuple[NotebookNode, Any]:

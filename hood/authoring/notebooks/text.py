@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeGuard
 
 import jupytext
 import nbformat.v4
@@ -20,10 +20,19 @@ from hood.metadata import KEY
 
 FENCE = "# ---"
 HIDE_INPUT = "hide-input"
-NEEDS_KERNEL = "needs-kernel"  # what makes no sense on the site, where no cell can be run
+NEEDS_KERNEL = "needs-kernel"  # marks a cell that makes no sense on the site, without a kernel
 CELL_HEADER = re.compile(r"# %%(?:\s|$)")
-ROLES = ("given", "solution", "test", "task")
-HEADER_KEYS = (*ROLES, "points", "tags")
+ROLES = (
+    "given",  # a name for the cell; learners get the cell and cannot change it
+    "solution",  # the exercise whose stub and solution are in the cell
+    "test",  # the exercise whose graded cell this is
+    "task",  # a name for the question in words that is in the cell, with its mark scheme
+)
+HEADER_KEYS = (
+    *ROLES,
+    "points",  # the points of a cell with `test` or `task`
+    "tags",  # a list, such as `["needs-kernel"]` for a cell that the site leaves out
+)
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 FORMAT = {"extension": ".py", "format_name": "percent", "comment_magics": False}
 # Keys that jupytext adds to a cell's metadata about the layout of the text, not its content.
@@ -32,7 +41,7 @@ LOOK = {"lines_to_next_cell", "lines_to_end_of_cell_marker", "cell_marker"}
 
 @dataclass(frozen=True, order=True)
 class Problem:
-    """What is wrong in a file of the project, and in which line; 0 is the whole file."""
+    """A problem in a file of the project, and its line; line 0 means the whole file."""
 
     path: str
     line: int
@@ -44,7 +53,7 @@ class Problem:
 
 
 class Refused(UserError):
-    """The build refuses its input, for all of `problems`, which are sorted."""
+    """The build refuses its input because of `problems`, which is a sorted list."""
 
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = sorted(set(problems))
@@ -58,17 +67,17 @@ def refuse_if_any(problems: Iterable[Problem]) -> None:
 
 @dataclass(frozen=True)
 class TextCell:
-    """A cell as a text has it, whether it was read from a text or from a notebook."""
+    """A cell of a text; it may also come from a notebook."""
 
-    kind: str  # "code" or "markdown" ("raw" is read, and refused by `lint`)
+    kind: str  # "code" or "markdown" ("raw" is parsed, and `lint` refuses it)
     source: str  # without the cell's header, and without blank lines at its end
     header: Mapping[str, Any] = field(default_factory=dict)  # {"test": "as_rows", "points": 2}
-    line: int = field(default=0, compare=False)  # of the header; 0 if read from a notebook
-    look: Mapping[str, Any] = field(default_factory=dict, compare=False)  # jupytext's, on layout
+    line: int = field(default=0, compare=False)  # the header's line; 0 in a cell from a notebook
+    look: Mapping[str, Any] = field(default_factory=dict, compare=False)  # layout, for jupytext
 
     @property
     def name(self) -> str | None:
-        """The exercise that it belongs to: the value of given, solution, test or task."""
+        """The name of an exercise or given cell: the value of given, solution, test or task."""
         return next((self.header[role] for role in ROLES if role in self.header), None)
 
     @property
@@ -87,6 +96,16 @@ class Text:
     cells: tuple[TextCell, ...]
     problems: tuple[Problem, ...] = ()  # what could not be parsed
 
+    @property
+    def points(self) -> float:
+        """The points of a lab's graded cells together; 0 for a lesson."""
+        points = (cell.header.get("points") for cell in self.cells)
+        return sum(one for one in points if is_points(one))
+
+
+def is_points(value: Any) -> TypeGuard[float]:
+    return isinstance(value, int | float) and not isinstance(value, bool) and value > 0
+
 
 def at(text: Text, cell: TextCell, message: str, index: int | None = None) -> Problem:
     """Return a problem at a cell's header, or at line `index` (from 0) of its source."""
@@ -98,7 +117,7 @@ def at(text: Text, cell: TextCell, message: str, index: int | None = None) -> Pr
 
 @lru_cache(maxsize=64)  # a lab's text is read for each of its exercises
 def parse(path: str, content: str) -> Text:
-    """Parse a py:percent text. What cannot be read is reported in `problems`, with its line."""
+    """Parse a py:percent text. `problems` of the result has everything that could not be parsed."""
     lines = content.splitlines()
     metadata, start, problems = read_header(path, lines)
     while start < len(lines) and not lines[start]:
@@ -124,7 +143,7 @@ def parse(path: str, content: str) -> Text:
 
 
 def read_header(path: str, lines: Sequence[str]) -> tuple[dict[str, Any], int, list[Problem]]:
-    """Return what stands under `jupyter:` between two `# ---` lines, and the next line's index."""
+    """Return the contents of the header's `jupyter:`, the next line's index, and problems."""
     if FENCE not in lines[:1] or FENCE not in lines[1:]:
         return {}, 0, [Problem(path, 1, "no YAML header between two `# ---` lines at the top")]
     end = lines.index(FENCE, 1)
@@ -133,7 +152,7 @@ def read_header(path: str, lines: Sequence[str]) -> tuple[dict[str, Any], int, l
     try:
         metadata = yaml.safe_load(header)["jupyter"]
         metadata[KEY]["title"]
-    except (yaml.YAMLError, ValueError) as error:  # ValueError: a date that is none
+    except (yaml.YAMLError, ValueError) as error:  # ValueError: an impossible date
         mark = getattr(error, "problem_mark", None)
         line = mark.line + 2 if mark else 1
         said = getattr(error, "problem", None) or str(error).split("\n")[0]
@@ -148,9 +167,9 @@ def read_header(path: str, lines: Sequence[str]) -> tuple[dict[str, Any], int, l
 
 
 def assemble(text: Text, cells: Iterable[TextCell]) -> str:
-    """Return the text with these cells, as jupytext writes it.
+    """Return the text with these cells, written by jupytext.
 
-    A cell that the text has already keeps its layout, so a text's own cells give the same bytes.
+    A cell that the text already has keeps its layout, so a text's own cells give the same bytes.
     """
     looks = {cell.fingerprint: cell.look for cell in text.cells}
     nodes = []

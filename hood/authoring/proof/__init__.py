@@ -1,1 +1,1 @@
-"""Test the checks: what each accepts, rejects, names and misses, also with a sample class."""
+"""Test the checks: the answers that they accept and reject, and the mistakes that they name."""

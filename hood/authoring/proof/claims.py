@@ -1,12 +1,13 @@
 """``python -m hood claims``: count the points that rest on claims and on rules for work by hand.
 
-A part of an exercise rests on a claim if one of its cases compares something that only the
-learner's process can say: what a driver observed, that results share storage, or what a play claims
-in words. It rests on a rule if breaking the rule costs it. Whoever forges the claim, or evades the
-rule, may get the part's points without the exercise's work. Some would still have to do part of it,
-so the count is never too small.
+A part of an exercise rests on a claim if one of its cases compares a fact that only the learner's
+process reports: a driver's observation, shared storage, or a claim that a case states in words. The
+part rests on a rule if a learner who breaks the rule loses the part's points. A learner who forges
+the claim, or evades the rule, may get these points without the exercise's work. Sometimes such a
+learner must still do a part of the work, so the count may be too large, but never too small.
 
-That inputs were left as they were does not count: who forges that has to compute the values.
+The claim that inputs did not change is not counted, because a learner who forges it must still
+compute the values.
 """
 
 from __future__ import annotations
@@ -40,28 +41,28 @@ ROW = re.compile(r"\| (\d\w+) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \(
 
 @dataclasses.dataclass(frozen=True)
 class Count:
-    """The points of an exercise, or of many."""
+    """The points of one exercise, or of many exercises."""
 
     points: float = 0.0
-    claims: float = 0.0  # of these, those that rest on a claim
-    rules: float = 0.0  # those that rest on a rule for work by hand
-    either: float = 0.0  # those that rest on one of the two, or on both
+    claims: float = 0.0  # points that rest on a claim
+    rules: float = 0.0  # points that rest on a rule for work by hand
+    either: float = 0.0  # points that rest on a claim, on a rule, or on both
 
     def __add__(self, other: Count) -> Count:
         pairs = zip(dataclasses.astuple(self), dataclasses.astuple(other), strict=True)
         return Count(*(one + another for one, another in pairs))
 
     def cells(self) -> tuple[str, ...]:
-        """Return what a row of the table shows of it."""
+        """Return the cells of this count's row in the table."""
         points, claims, rules, either = (f"{n:g}" for n in dataclasses.astuple(self))
         share = 100 * self.either / self.points if self.points else 0.0
         return points, claims, rules, f"{either} ({share:.0f} %)"
 
 
 def count(check: Check, seed: str) -> Count:
-    """Count the points of an exercise, by what its reference shows in the cases of one seed.
+    """Count the points of an exercise, from what its reference returns in the cases of one seed.
 
-    Raises UserError where this machine can't run all of its parts.
+    Raises UserError if this machine can't run all parts of the exercise.
     """
     if lacking := check.not_run():
         said = "; ".join(f"{part}: {why}" for part, why in lacking.items())
@@ -80,12 +81,12 @@ def count(check: Check, seed: str) -> Count:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_selection(parser, seeds=1, prefix="claims")
-    said = f"write the rows of whole labs into the table of {PAGE}"
+    said = f"write the rows of labs with all their exercises into the table in {PAGE}"
     parser.add_argument("--write", action="store_true", help=said)
 
 
 def run(args: argparse.Namespace, root: Path) -> int:
-    """Print a table for each lab, with a row for each exercise, and one of all labs."""
+    """Print a table for each lab, with a row for each exercise, and a table of all labs."""
     console = Console()
     if args.write and args.exercise:
         raise UserError("--write: expected whole labs, so leave --exercise out")
@@ -116,7 +117,7 @@ def _table(title: str, what: str, counts: Mapping[str, Count], total: str) -> Ta
 
 
 def rows_of(content: str) -> dict[str, Count]:
-    """Return the counts of the table in a page, by lab.
+    """Return the counts in a page's table: lab -> counts.
 
     Raises UserError if the page has no place for the table.
     """
@@ -130,7 +131,7 @@ def rows_of(content: str) -> dict[str, Count]:
 
 
 def with_rows(content: str, labs: Mapping[str, Count]) -> str:
-    """Return a page with other counts in its table; labs that are not given keep theirs."""
+    """Return a page with new counts in its table. Labs not in ``labs`` keep their counts."""
     counts = dict(sorted((rows_of(content) | dict(labs)).items()))
     rows = [("lab", *HEAD), ("---", *("---:" for _ in HEAD))]
     rows += [(name, *one.cells()) for name, one in counts.items()]

@@ -1,9 +1,9 @@
 """``python -m hood mutants``: find mistakes that the checks miss.
 
 A mutant is the lab's own solution or an alternate with one small change
-(:mod:`hood.authoring.proof.mutate`). Each is judged like an answer, on several seeds. A mutant that
-earns full points on any seed survives. Then the check needs another case, or a line that says why
-the change makes no difference (:mod:`hood.judge.checks.answers`).
+(:mod:`hood.authoring.proof.mutate`). Each mutant is judged like an answer, on several seeds. A
+mutant that earns full points on any seed survives. Then the check needs another case, or an entry
+that says why the change does not matter (:mod:`hood.judge.checks.answers`).
 """
 
 from __future__ import annotations
@@ -11,10 +11,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
-import gc
-import signal
 import time
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import groupby
@@ -29,20 +26,22 @@ from rich.table import Table
 from hood import UserError
 from hood.authoring.notebooks.regions import regions_of
 from hood.authoring.notebooks.text import parse
+from hood.authoring.proof.cpu_limit import limited_to
 from hood.authoring.proof.mutate import Mutant, mutants
+from hood.authoring.proof.quiet import quiet
 from hood.authoring.proof.selftest import LabCode, add_selection, drawn, selection
 from hood.grader.course_sandbox import of_course
 from hood.judge.checks.answers import Equivalent
 from hood.judge.checks.exercise import Check
-from hood.judge.connection.rpc_client import InProcess, OutOfTime
+from hood.judge.connection.rpc_client import InProcess
 from hood.judge.connection.settings import usual_settings
 from hood.judge.verdicts.answer_key import answer_key
 from hood.judge.verdicts.judge import first_failure
 
-# CPU seconds that a mutant gets for the lab's cells, or for the cases of one seed, in addition to
-# ten times what the unchanged code takes.
+# A mutant gets these CPU seconds for the lab's cells, or for the cases of one seed, in addition to
+# ten times the seconds of the unchanged code.
 LEAST_SECONDS = 0.15
-# On how many seeds a mutant's time may run out; it counts as killed on the others, too.
+# After this many seeds with a timeout, a mutant also counts as killed on the other seeds.
 LATE = 3
 SOLUTION = "the lab's solution"
 
@@ -51,12 +50,13 @@ T = TypeVar("T")
 
 @dataclasses.dataclass(frozen=True)
 class RightCode:
-    """Right code, as a whole cell."""
+    """Right code for an exercise, as a whole cell."""
 
     name: str  # "the lab's solution", or the name of an alternate
     cell: str  # the cell, as a learner would hand it in
-    lines: frozenset[int]  # the lines of it to change, counted from 1
-    # What to add to a line number of the cell to get that in the lab's text; None for an alternate
+    lines: frozenset[int]  # its lines to change, counted from 1
+    # This number plus a line number in the cell is the line number in the lab's text. None for an
+    # alternate, because the lab does not contain it.
     offset: int | None = None
 
 
@@ -69,17 +69,17 @@ class Trial:
     survived: int = 0
 
     def place(self) -> str:
-        """Return where the change is, for a reader."""
+        """Return a text that says where the change is."""
         if self.right.offset is None:
             return f"alternate “{self.right.name}”, line {self.mutant.line}"
         return f"lab.py:{self.mutant.line + self.right.offset}"
 
     def is_meant(self, line: Equivalent) -> bool:
-        """Return whether a check's line is about this change."""
+        """Return whether an entry of the check's answers is about this change."""
         return line.of in ("", self.right.name) and self.mutant.is_edit(line.old, line.new)
 
     def is_free(self, check: Check) -> bool:
-        """Return whether the change is of what the check leaves open."""
+        """Return whether the change is in a text that the check leaves free."""
         return any(line.new is None and self.is_meant(line) for line in check.equivalents)
 
 
@@ -89,11 +89,11 @@ class Survey:
 
     check: Check
     made: int  # the number of mutants
-    # Mutants that survived and are declared to make no difference. One of what is free was judged
-    # until it survived once.
+    # Mutants that survived and are declared in ``same`` or ``free``. A mutant in ``free`` is not
+    # judged again after it survived once.
     equivalent: list[Trial]
     survivors: list[Trial]  # the other mutants that survived, on at least one seed
-    stale: list[str]  # for each wrong declaration, a sentence that says what is wrong
+    stale: list[str]  # a sentence about each wrong declaration
 
     @property
     def killed(self) -> int:
@@ -104,8 +104,8 @@ class Survey:
 def survey(check: Check, seeds: Sequence[str], lab: Path, most: int = 0) -> Survey:
     """Judge the mutants of an exercise.
 
-    ``most`` is the number of mutants to judge, drawn by the first seed; 0 for all of them. Raises
-    UserError if the unchanged code does not earn full points.
+    ``most`` is the number of mutants to judge; 0 for all of them. The first seed chooses these
+    mutants. Raises UserError if the unchanged code does not earn full points.
     """
     code = LabCode.read(lab)
     made = [
@@ -114,7 +114,7 @@ def survey(check: Check, seeds: Sequence[str], lab: Path, most: int = 0) -> Surv
         for mutant in mutants(right.cell, right.lines)
     ]
     trials = drawn(made, most, seeds[0])
-    with usual_settings(), of_course().filled_memory(), warnings.catch_warnings(action="ignore"):
+    with usual_settings(), of_course().filled_memory(), quiet():
         for right, of_right in groupby(trials, key=lambda trial: trial.right):
             judge = _Judge(check, seeds, code, right)
             for trial in of_right:
@@ -125,7 +125,7 @@ def survey(check: Check, seeds: Sequence[str], lab: Path, most: int = 0) -> Surv
     for line in check.equivalents:
         said = f"`{line.old}` → `{line.new}`" if line.new is not None else f"free `{line.old}`"
         if not any(trial.is_meant(line) for trial in made):
-            stale.append(f"{said} is none of the changes that are tried")
+            stale.append(f"{said} is not one of the changes that are tried")
         for t in trials:
             killed = len(seeds) - t.survived
             if killed and t.is_meant(line) and not t.is_free(check):
@@ -144,7 +144,8 @@ def rights(check: Check, lab: Path) -> Iterator[RightCode]:
     spans = regions_of(cell, "solution")
     lines = frozenset(number for begin, end in spans for number in range(begin + 1, end + 1))
     yield RightCode(SOLUTION, cell.source, lines, cell.line)
-    for alternate in (a for a in check.alternates if a.sources):  # a value has no code
+    # an alternate that is a value has no code
+    for alternate in (a for a in check.alternates if a.sources):
         whole = alternate.cell(check.name, cell.source)
         before = whole.count("\n") - alternate.source().count("\n")
         lines = frozenset(range(before + 1, whole.count("\n") + 2))
@@ -160,7 +161,7 @@ class _Judge:
         self._to_make, thing = _timed(lambda: self._thing(right.cell))
         self._limits = []
         self._suspect = 0
-        for key in self._keys:  # not timed: imports and caches, which may not hold every seed
+        for key in self._keys:  # a first run without timing, to import and to fill caches
             first_failure(key, InProcess(thing))
         for key in self._keys:
             limit, failed = _timed(partial(first_failure, key, InProcess(thing)))
@@ -172,12 +173,12 @@ class _Judge:
                 )
 
     def survived(self, mutant: Mutant, once: bool = False) -> int:
-        """Return on how many seeds a mutant earns full points; 0 if its cell does not end well.
+        """Return on how many seeds a mutant earns full points; 0 if its cell fails.
 
         ``once`` says whether to stop after the first of these seeds.
         """
         thing = None
-        with _limit(self._to_make), contextlib.suppress(Exception):
+        with limited_to(self._to_make), contextlib.suppress(Exception):
             thing = self._thing(mutant.code)
         if thing is None:
             return 0
@@ -186,13 +187,13 @@ class _Judge:
             if late == LATE or (once and survived):
                 break
             failed: int | None = self._suspect
-            with _limit(limit) as rang:
+            with limited_to(limit) as rang:
                 failed = first_failure(key, InProcess(thing), self._suspect)
             late += bool(rang)
             if failed is None:
                 survived += 1
             else:
-                self._suspect = failed  # the case that the last mutant failed is played first
+                self._suspect = failed  # first play the case that the last mutant failed
         return survived
 
     def _thing(self, cell: str) -> Any:
@@ -200,39 +201,10 @@ class _Judge:
 
 
 def _timed(work: Callable[[], T]) -> tuple[float, T]:
-    """Run some work; return the CPU seconds that a mutant of it may take, and its result."""
+    """Do and time some work; return the CPU seconds that a mutant gets for it, and its result."""
     began = time.process_time()
     found = work()
     return LEAST_SECONDS + 10 * (time.process_time() - began), found
-
-
-@contextlib.contextmanager
-def _limit(seconds: float) -> Iterator[list[int]]:
-    """End a block silently after some seconds of CPU time; what is yielded is then not empty.
-
-    A Ctrl-C of the user inside the block still raises KeyboardInterrupt. Garbage collection is off
-    in the block, because it can take longer than the block itself.
-    """
-    rang: list[int] = []
-
-    def ring(number: int, frame: object) -> None:
-        rang.append(number)
-        raise KeyboardInterrupt
-
-    collects, before = gc.isenabled(), signal.signal(signal.SIGPROF, ring)
-    gc.disable()
-    # repeatedly, because the code may catch the exception
-    signal.setitimer(signal.ITIMER_PROF, seconds, seconds)
-    try:
-        yield rang
-    except (KeyboardInterrupt, OutOfTime):
-        if not rang:
-            raise KeyboardInterrupt from None
-    finally:
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        signal.signal(signal.SIGPROF, before)
-        if collects:
-            gc.enable()
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -240,7 +212,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, root: Path, console: Console | None = None) -> int:
-    """Print what became of the mutants; return 1 if one survived or a declaration is stale."""
+    """Print the results of the mutants; return 1 if any survived or a declaration is stale."""
     console = console or Console()
     chosen, seeds = selection(args, root)
     failed = False

@@ -1,8 +1,8 @@
 """Make mutants of Python code: each has one small change, like a mistake in one place.
 
-The changes are those of mutation testing (comparisons, arithmetic, constants, branches, dropped
-calls), and a few for tensors: another dtype, ``keepdim``, a ``dim`` moved by one. Texts for a
-reader are not changed: docstrings, the messages of ``raise`` and ``assert``, f-strings,
+The changes are the usual changes of mutation testing (comparisons, arithmetic, constants, branches,
+removed calls), and a few for tensors: another dtype, ``keepdim``, a ``dim`` moved by one. Texts for
+a reader are not changed: docstrings, the messages of ``raise`` and ``assert``, f-strings,
 annotations.
 """
 
@@ -15,7 +15,7 @@ from typing import TypeVar
 
 Node = TypeVar("Node", bound=ast.AST)
 
-# Operators by their names in ``ast``: each, and those that are put in its place.
+# Operators by their names in ``ast``, each with its replacements.
 REPLACED = """
 Lt LtE GtE NotEq, LtE Lt Gt Eq, Gt GtE LtE NotEq, GtE Gt Lt Eq, Eq NotEq LtE GtE, NotEq Eq Lt Gt,
 Is IsNot, IsNot Is, In NotIn, NotIn In,
@@ -25,9 +25,9 @@ BitAnd BitOr BitXor, BitOr BitAnd BitXor, BitXor BitOr
 """
 ROWS = [[getattr(ast, name) for name in row.split()] for row in REPLACED.split(",")]
 OPERATORS = {operator: others for operator, *others in ROWS}
-# Operators whose operands are also swapped.
+# With these operators, exchanged operands are also a mutant.
 ORDERED = (ast.Sub, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow, ast.MatMult)
-# Functions for which the order of arguments makes no difference.
+# With these functions, exchanged arguments do not change the result.
 SYMMETRIC = {"max", "min", "maximum", "minimum", "promote_types", "equal", "gcd"}
 # Functions, methods and dtypes that are easily confused.
 SIBLINGS = """
@@ -37,7 +37,7 @@ argmax argmin, maximum minimum, sum mean, any all, floor ceil, zeros ones, zeros
 PAIRS = [pair.split() for pair in SIBLINGS.split(",")]
 TAKEN_FOR = {a: b for one, other in PAIRS for a, b in ((one, other), (other, one))}
 TRANSPOSES = {"T", "mT", "H", "mH"}
-# Fields of syntax tree nodes that hold text for a reader.
+# Fields of syntax tree nodes that contain text for a reader.
 SAID = {
     ast.Raise: ("exc", "cause"),
     ast.Assert: ("msg",),
@@ -46,7 +46,7 @@ SAID = {
     ast.FunctionDef: ("returns",),
     ast.JoinedStr: ("values",),
 }
-# Statements that are not dropped.
+# Statements that are not removed.
 KEPT = (ast.Pass, ast.Global, ast.Nonlocal, ast.Import, ast.ImportFrom)
 
 
@@ -57,13 +57,13 @@ class Mutant:
     code: str  # the whole code, as ``ast.unparse`` writes it
     line: int  # the line of the change, counted from 1 in the original code
     was: str  # the lines that changed, as ``ast.unparse`` writes them, without indentation
-    now: str  # the lines that replace them; ``pass`` for a dropped statement
+    now: str  # the lines that replace them; ``pass`` for a removed statement
 
     def __str__(self) -> str:
         return f"`{self.was}` became `{self.now}`"
 
     def is_edit(self, old: str, new: str | None) -> bool:
-        """Return whether the change replaces ``old`` in one place by ``new``; None for any text."""
+        """Return whether the change replaces ``old`` by ``new``; None stands for any new text."""
         starts = [k for k in range(len(self.was)) if old and self.was.startswith(old, k)]
         beside = [(self.was[:k], self.was[k + len(old) :]) for k in starts]
         if new is not None:
@@ -131,7 +131,7 @@ def _is_text(node: ast.AST) -> bool:
 
 
 def _is_self_check(node: ast.AST) -> bool:
-    """Return whether a node is an argument (of zip) that only makes code check itself."""
+    """Return whether a node is an argument that only makes code check itself: zip's ``strict``."""
     return isinstance(node, ast.keyword) and node.arg == "strict"
 
 
@@ -201,14 +201,14 @@ def _other_statements(node: ast.stmt) -> Iterator[ast.AST]:
 
 
 def _negated(node: ast.If | ast.IfExp | ast.While) -> Iterator[ast.AST]:
-    """Yield the node with its test negated, unless a change of the test itself does that."""
+    """Yield the node with its test negated, unless another mutant already negates the test."""
     simple = isinstance(node.test, ast.Compare) and len(node.test.ops) == 1
     if not simple and not isinstance(node.test, ast.UnaryOp):
         yield _with(node, test=ast.UnaryOp(ast.Not(), node.test))
 
 
 def _moved(number: ast.expr) -> Iterator[ast.expr]:
-    """Yield a number plus and minus one, unless it is a constant, whose own changes do that."""
+    """Yield a number plus one and minus one; nothing for a constant (other code changes it)."""
     if not isinstance(number, ast.Constant):
         yield ast.BinOp(number, ast.Add(), ast.Constant(1))
         yield ast.BinOp(number, ast.Sub(), ast.Constant(1))
@@ -266,7 +266,7 @@ def _other_expressions(node: ast.expr) -> Iterator[ast.AST]:
 def _other_calls(node: ast.Call) -> Iterator[ast.AST]:
     name = getattr(node.func, "attr", getattr(node.func, "id", ""))
     if isinstance(node.func, ast.Attribute):
-        yield node.func.value  # a dropped method call; for a module's function it fails at once
+        yield node.func.value  # without the method call; a module's function then fails at once
     plain = not any(isinstance(arg, ast.Starred) for arg in node.args)
     if plain and name in ("max", "min"):
         yield from node.args
@@ -286,12 +286,12 @@ def _other_calls(node: ast.Call) -> Iterator[ast.AST]:
 
 
 def _with(node: Node, **fields: object) -> Node:
-    """Return a copy of a node with other fields; both share their children."""
+    """Return a copy of a node with other fields; the copy and the node share their children."""
     return type(node)(**{**vars(node), **fields})
 
 
 def _shorter(node: Node, field: str) -> Iterator[Node]:
-    """Yield the node without each item of a list in its turn."""
+    """For each item in a node's list, yield the node without that item."""
     items = getattr(node, field)
     for k in range(len(items)):
         yield _with(node, **{field: [*items[:k], *items[k + 1 :]]})

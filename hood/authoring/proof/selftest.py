@@ -1,7 +1,7 @@
-"""Test that each check rejects and names its misconceptions and accepts every right solution.
+"""Test that each check accepts every right solution, and rejects and names its misconceptions.
 
-``python -m hood selftest`` runs every check against its own candidates and prints the table; the
-test suite does the same with a seed that is new in each run. A candidate runs among the lab's own
+``python -m hood selftest`` runs every check against its own candidates and prints the table. The
+test suite also runs every check, with a new seed in each run. A candidate runs among the lab's own
 cells, as it would in a learner's notebook, and is judged once for each seed.
 """
 
@@ -12,8 +12,8 @@ import builtins
 import dataclasses
 import linecache
 import sys
+import time
 import types
-import warnings
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -26,6 +26,8 @@ from rich.table import Table
 
 from hood import UserError
 from hood.authoring.notebooks.text import parse
+from hood.authoring.proof.cpu_limit import limited_to
+from hood.authoring.proof.quiet import quiet
 from hood.authoring.proof.visible_cells import refusal, visible_cells, with_inner_classes
 from hood.judge.catalogue import load_checks
 from hood.judge.checks.answers import Candidate
@@ -39,23 +41,25 @@ from hood.verdict import Cause, Status, Verdict
 
 T = TypeVar("T")
 
-CELLS = "__cells__"  # the module that stands for a notebook's
+CELLS = "__cells__"  # the name of a module that replaces a notebook's ``__main__``
+# An answer gets these CPU seconds, plus this many times the seconds of the reference.
+LEAST_SECONDS, MOST_TIMES = 90, 100
 SAID = {"solution": "the lab's solution", "stub": "an untouched stub"}
 
 
 @dataclasses.dataclass(frozen=True)
 class LabCode:
-    """The code cells of a lab's text, among which a candidate runs."""
+    """The code cells of a lab's text. A candidate runs together with them."""
 
     given: tuple[str, ...] = ()  # the cells that come with the lab, in order
-    # By exercise, the solution cell of the lab's text
+    # For each exercise, the solution cell of the lab's text.
     solutions: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    # By exercise, the code below the solution cell that a learner can see
+    # For each exercise, the visible code below the solution cell.
     visible: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
 
     @classmethod
     def read(cls, path: Path) -> LabCode:
-        """Read the code of a lab's text; there is none if the phase has no lab."""
+        """Read the code of a lab's text; the result is empty if the phase has no lab."""
         if not path.exists():
             return cls()
         cells = parse(path.name, path.read_text(encoding="utf-8")).cells
@@ -66,13 +70,13 @@ class LabCode:
         )
 
     def names_after(self, cell: str) -> dict[str, Any]:
-        """Run the given cells and then another cell; return what is then defined, by name."""
-        # A module that can be found under its name, as a compiler's guards want it.
+        """Run the given cells and then another cell; return everything that is then defined."""
+        # The guards of torch.compile look for the cell's module by its name.
         module = sys.modules[CELLS] = types.ModuleType(CELLS)
         names: dict[str, Any] = vars(module)
         for code in self._given_compiled:
             exec(code, names)
-        # Triton's decorators read a function's source, and find it here, as in a notebook.
+        # Triton's decorators read a function's source, and find the source here, as in a notebook.
         file = f"<solution {hash(cell):x}>"
         linecache.cache[file] = len(cell), None, cell.splitlines(keepends=True), file
         exec(compile(cell, file, "exec"), names)
@@ -85,13 +89,13 @@ class LabCode:
 
 @dataclasses.dataclass(frozen=True)
 class Fault:
-    """What is wrong between a check and one of the answers that it is proven on."""
+    """A contradiction between a check and one of its own answers."""
 
     exercise: str
     kind: str  # "misconception", "alternate", "solution", "stub" or "reference"
     name: str  # of a misconception or alternate, otherwise ""
-    said: str  # what came, and what was expected
-    error: Exception | None = None  # which the check's own code raised, if one did
+    said: str  # the result, and the expected one
+    error: Exception | None = None  # the exception that the check's own code raised, if any
 
     def __str__(self) -> str:
         return f"{self.exercise}: {self.said}"
@@ -112,7 +116,7 @@ def stops(lab: LabCode, exercise: str, cell: str) -> str:
 
 
 def unseen(check: Check, lab: LabCode) -> list[str]:
-    """Return the misconceptions that pass every visible cell, so that only grading finds them."""
+    """Return the misconceptions that pass every visible cell: only grading finds them."""
     solution = lab.solutions.get(check.name, "")
     return [
         candidate.name
@@ -122,7 +126,7 @@ def unseen(check: Check, lab: LabCode) -> list[str]:
 
 
 def drawn(things: Sequence[T], most: int, seed: str) -> list[T]:
-    """Return at most so many of some things, in their order; all of them if ``most`` is 0."""
+    """Return at most ``most`` random items, in their order; all items if ``most`` is 0."""
     if not most or len(things) <= most:
         return list(things)
     chosen = sorted(Random(seed).sample(range(len(things)), most))
@@ -130,47 +134,56 @@ def drawn(things: Sequence[T], most: int, seed: str) -> list[T]:
 
 
 def prove(check: Check, seed: str, lab: LabCode, most: int = 0) -> Proof:
-    """Run a check against its candidates, the lab's solution, a stub, and its reference again.
+    """Run a check against its candidates, the lab's solution, a stub, and again the reference.
 
-    ``most`` says how many alternates, and how many misconceptions, are run; the seed draws them. If
-    0, all of them.
+    ``most`` is the number of alternates to run, and also the number of misconceptions to run. The
+    seed chooses these candidates. If ``most`` is 0, all candidates run.
     """
+    began = time.process_time()
     if broken := _fault_of_key(check, seed):
-        return Proof(0, 0, (broken,))  # there is nothing to compare an answer with
+        return Proof(0, 0, (broken,))  # without an answer key there is nothing to compare with
+    most_seconds = LEAST_SECONDS + MOST_TIMES * (time.process_time() - began)
     missing = check.not_run()
     full = check.earnable(missing)
     solution = lab.solutions.get(check.name, "")
 
     def fault(kind: str, name: str, cell: str, expected: float) -> Fault | None:
-        """Judge what a solution cell defines; return what differs from what is expected of it."""
+        """Judge a solution cell; return a fault if the result is unexpected."""
         who = SAID.get(kind) or f"{kind} “{name}”"
         why = outcome(who, cell, expected, name if kind == "misconception" else "")
         return Fault(check.name, kind, name, why) if why else None
 
     def outcome(who: str, cell: str, expected: float, named: str) -> str:
-        """As `fault`, in words; ``named`` is the misconception to be named."""
+        """Return the fault in words; ``named`` is the misconception that must be named."""
         try:
             names = lab.names_after(cell)
         except Exception as error:
             return f"{who} does not run: {type(error).__name__}: {error}"
         if lost := [name for name in check.names if name not in names]:
-            return f"{who} does not define {', '.join(lost)}, which the check asks for"
+            return f"{who} does not define {', '.join(lost)}, which the check needs"
         written = LearnerSource([*lab.given, cell])
         read = set[str]().union(*map(written.reads, check.names))
         if unknown := sorted(n for n in read - {*names} if not hasattr(builtins, n)):
             return f"{who} uses {', '.join(unknown)}, which the lab does not define"
-        verdict = judge(check, check.thing_in(names), seed, source=written)
+        with limited_to(most_seconds) as rang:
+            verdict = judge(check, check.thing_in(names), seed, source=written)
+        if rang:
+            return (
+                f"{who} was stopped after {most_seconds:.0f} s of processor time: it, or another "
+                "misconception, does not end. Stored answers must end"
+            )
         if named and verdict.earned == full:
             return (
                 f"{who} is right: it earns all {full:g} points, expected {expected:g}. Move it to "
-                f'[right."{named}"] if the text allows it, or add a case that tells'
+                f'[right."{named}"] if the text allows it, or add a case that it fails'
             )
         if verdict.earned != expected:
             return f"{who} earns {verdict.earned:g}, expected {expected:g}{_lost(verdict)}"
         broken = any(part.cause is Cause.RULE_BROKEN for part in verdict.parts)
         if named and named not in verdict.misconceptions and not broken:
-            took = ", ".join(verdict.misconceptions) or "nothing"
-            return f"{who} is rejected but taken for {took}"
+            took = " and ".join(f"“{one}”" for one in verdict.misconceptions)
+            named_instead = f"named as {took}" if took else "the verdict names no misconception"
+            return f"{who} is rejected, but {named_instead}{_lost(verdict)}"
         return ""
 
     def fault_of(kind: str, candidate: Candidate) -> Fault | None:
@@ -190,7 +203,7 @@ def prove(check: Check, seed: str, lab: LabCode, most: int = 0) -> Proof:
 
 
 def _lost(verdict: Verdict) -> str:
-    """Return in which parts points were lost, and why; "" if in none."""
+    """Return the parts that lost points, and why, as text."""
     lost = [
         f"{part.name}: {part.problem or part.status}"
         for part in verdict.parts
@@ -200,7 +213,7 @@ def _lost(verdict: Verdict) -> str:
 
 
 def _fault_of_key(check: Check, seed: str) -> Fault | None:
-    """Draw the cases and ask the reference; return what keeps it from being an answer key."""
+    """Draw the cases and ask the reference; return a fault if that fails."""
     try:
         key = answer_key(check, seed)
         for c in key.cases:
@@ -216,15 +229,15 @@ def _fault_of_key(check: Check, seed: str) -> Fault | None:
 
 
 def _fault_of_reference(check: Check, seed: str) -> Fault | None:
-    """Compare the answer key that was used with a fresh one.
+    """Compare the used answer key with a fresh answer key.
 
     If they agree, the reference is deterministic and keeps no state between calls, and no candidate
-    has changed the outcomes that the next one was compared with.
+    has changed the outcomes for later candidates.
     """
     used, fresh = answer_key(check, seed), AnswerKey(check, seed)
     for c, again in zip(used.cases, fresh.cases, strict=True):
         if not c.not_run and (why := difference(check, used.right(c), fresh.right(again))):
-            said = f"the reference, asked again, differs: {why}"
+            said = f"a second run of the reference differs: {why}"
             return Fault(check.name, "reference", "", said)
     return None
 
@@ -234,9 +247,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, root: Path) -> int:
-    """Print the table of all checks; return 1 if one fails on its own candidates.
+    """Print the table of all checks; return 1 if a check fails on its own candidates.
 
-    The counts are those of the seed on which the fewest came out as predicted.
+    The counts come from the seed with the fewest expected results.
     """
     console = Console()
     faults: list[str] = []
@@ -245,7 +258,7 @@ def run(args: argparse.Namespace, root: Path) -> int:
         lab = LabCode.read(phase.lab)
         rows = []
         for check in checks:
-            with warnings.catch_warnings(action="ignore"):  # wrong solutions cause them
+            with quiet():
                 proofs = [prove(check, seed, lab) for seed in seeds]
                 hidden = len(unseen(check, lab))
             for seed, proof in zip(seeds, proofs, strict=True):
@@ -262,12 +275,18 @@ def run(args: argparse.Namespace, root: Path) -> int:
 
 
 def add_selection(parser: argparse.ArgumentParser, seeds: int, prefix: str) -> None:
-    """Add the arguments that say which exercises are tried, and on how many seeds by default."""
-    parser.add_argument("phase", nargs="*", help="such as 01_tensors or 01 (all by default)")
-    parser.add_argument("--exercise", action="append", help="only this exercise; may be repeated")
-    count = "how many seeds draw the cases (default: %(default)s)"
+    """Add the arguments that choose exercises and seeds; ``seeds`` is the default number."""
+    parser.add_argument(
+        "phase", nargs="*", help="the phases, such as 01_tensors or 01 (default: all)"
+    )
+    parser.add_argument(
+        "--exercise",
+        action="append",
+        help="take only this exercise; you can use the option several times",
+    )
+    count = "how many seeds to use; each seed gives other cases (default: %(default)s)"
     parser.add_argument("--seeds", type=int, default=seeds, help=count)
-    start = "what the seeds' names begin with (default: %(default)s)"
+    start = "the text with which each seed begins (default: %(default)s)"
     parser.add_argument("--seed", default=prefix, help=start)
 
 
@@ -276,8 +295,8 @@ def selection(
 ) -> tuple[list[tuple[PhasePaths, list[Check]]], list[str]]:
     """Read the arguments of :func:`add_selection`.
 
-    It returns each phase that has an exercise among the chosen ones, with the checks of these; the
-    seeds. Raises UserError if no exercise or no seed is chosen.
+    Return the chosen phases with their chosen checks, and the seeds. Raises UserError if no
+    exercise or no seed is chosen.
     """
     if args.seeds < 1:
         raise UserError("--seeds: expected at least 1")
@@ -289,7 +308,7 @@ def selection(
     ]
     chosen = [(phase, checks) for phase, checks in wanted if checks]
     if not chosen:
-        raise UserError("no exercise of that name; `python -m hood selftest` lists them all")
+        raise UserError("no exercise has that name; `python -m hood selftest` lists all exercises")
     return chosen, [f"{args.seed}-{k}" for k in range(args.seeds)]
 
 

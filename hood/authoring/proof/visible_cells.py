@@ -1,30 +1,28 @@
 """Test whether a wrong solution passes all visible cells of a lab.
 
-A learner stops at the first cell that fails. A misconception that passes every visible cell is
-found only by grading. ``python -m hood selftest`` counts these misconceptions.
+A learner stops at the first cell that fails. If a misconception passes every visible cell, only
+grading finds it. ``python -m hood selftest`` counts these misconceptions.
 """
 
 from __future__ import annotations
 
 import ast
-import contextlib
-import io
 import random
-import warnings
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from hood.authoring.notebooks.regions import BEGIN_HIDDEN
+from hood.authoring.proof.quiet import quiet
 from hood.grader.course_sandbox import of_course
 
-# Functions that never report a mistake to a program are skipped, as the verdict in the notebook.
-SKIPPED = ("hood.learner.check",)  # beside those that the course names
+# Functions that report mistakes only to a person, such as the verdict in the notebook, are skipped.
+SKIPPED = ("hood.learner.check",)  # and modules that the course names
 
 
 def visible_cells(cells: Iterable[Any]) -> dict[str, tuple[str, ...]]:
-    """Return, by exercise, the code below its solution that a learner can see, in order.
+    """Return for each exercise the visible code below its solution, in order.
 
-    This is the cells between the solution and the graded cell, and the visible part of the graded
+    These are the cells between the solution and the graded cell, and the visible part of the graded
     cell. ``cells`` are the cells of a lab's text, in order, with ``kind``, ``source`` and
     ``header``.
     """
@@ -46,14 +44,13 @@ def visible_cells(cells: Iterable[Any]) -> dict[str, tuple[str, ...]]:
 def refusal(cells: tuple[str, ...], names: Mapping[str, Any]) -> str:
     """Run the visible cells of an exercise; return the first error, or an empty string.
 
-    ``names`` are what the given cells and the learner's solution define.
+    ``names`` has everything that the given cells and the learner's solution define.
     """
     names = {name: _unseen if _skipped(thing) else thing for name, thing in names.items()}
     before = random.getstate()
     random.seed(0)  # the same for all solutions
-    quiet = contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings(action="ignore")
     try:
-        with of_course().same_random(), quiet[0], quiet[1]:
+        with of_course().same_random(), quiet():
             for cell in cells:
                 exec(compile(cell, "<visible>", "exec"), names)
     except Exception as error:
@@ -64,10 +61,10 @@ def refusal(cells: tuple[str, ...], names: Mapping[str, Any]) -> str:
 
 
 def with_inner_classes(cell: str) -> str:
-    """Return a solution cell with copies, at its end, of the classes inside its functions.
+    """Return a solution cell, and after it copies of the classes inside its functions.
 
-    A candidate is a single function, so a class that it needs is inside of it. A learner writes the
-    class outside, where the visible cells can use it.
+    A candidate is a single function, so its classes are inside it. A learner writes them outside,
+    where the visible cells can use them.
     """
     tree = ast.parse(cell)
     functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
@@ -82,4 +79,4 @@ def _skipped(thing: Any) -> bool:
 
 
 def _unseen(*_: Any, **__: Any) -> None:
-    """Replace a function that is skipped."""
+    """Do nothing, in place of a function that is skipped."""

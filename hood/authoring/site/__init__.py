@@ -1,7 +1,6 @@
 """`python -m hood site`: the course as a static site, from the same notebooks.
 
-`pages` says which notebooks are pages; `markdown` writes each as MyST Markdown, with what its cells
-show, and `build` has Sphinx make the page, and looks whether everything leads somewhere. The
-pictures of views that move are made beforehand by `frames`. `static` is what the browser gets
-beside the pages.
+`pages` chooses the notebooks that become pages. `markdown` writes each notebook as MyST Markdown
+with its outputs. `build` calls Sphinx to make the pages, and checks all links. `frames` makes the
+pictures of views that move. `static` has the other files for the browser.
 """

@@ -1,4 +1,4 @@
-"""Build the site with Sphinx from the notebooks that are there."""
+"""Build the site with Sphinx from the built notebooks."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from docutils import nodes
 from sphinx.application import Sphinx
 
 from hood import UserError
-from hood.addresses import INDEX, LESSONS, repository_url
+from hood.addresses import INDEX, LESSONS, codespaces_url, colab_url, repository_url
 from hood.atomic_files import write_whole
 from hood.authoring.notebooks.notebook import stamp
 from hood.authoring.site.docs import write_docs
 from hood.authoring.site.frames import VIEWS as VIEWS_FILE
 from hood.authoring.site.frames import frames_of
 from hood.authoring.site.markdown import VIEWS, page_markdown
-from hood.authoring.site.pages import pages
+from hood.authoring.site.pages import pages, words_of
 from hood.course import Course, course
 from hood.grader.cleaning.formulas import mathml
 from hood.grader.execution.graded_cell import plain
@@ -36,30 +36,37 @@ from hood.phase_paths import choose
 
 STATIC = Path(__file__).parent / "static"
 DOWNLOADS = "_downloads"
-# Marks a folder that a build made; in the site itself, it also lets GitHub publish "_static".
+# This file marks a folder from a build. In the site itself, the file also lets GitHub publish
+# "_static".
 MADE = ".nojekyll"
-# What a browser would load by itself from another site, and what should be on this one.
+# FOREIGN: what a browser would load from another site. OWN: links and files of this site.
 FOREIGN = re.compile(
     r'(?:\ssrc="|rel="(?:stylesheet|(?:shortcut )?icon)"[^>]*?\shref="|url\(\s*["\']?)'
     r"((?:[a-z][a-z0-9+.-]*:)?//[^\"')]*)"
 )
 OWN = re.compile(r'\s(?:href|src|data-src)="(?![a-z][a-z0-9+.-]*:|//)([^"#?]+)')
-# What stands below the title of a lab, and of a lesson.
+# Texts below the title of a lab (DOWNLOAD), of the start page, and of a lesson (EXECUTED).
 DOWNLOAD = (
     '<a href="../{}">Download this lab</a> as a notebook. '
-    "It imports the course's own packages, so it runs in a copy of the course: "
-    "[run it yourself](/run.md) says how to get one."
+    "It imports the course's own packages, so it runs in a copy of the course{}."
+)
+HOW_TO_RUN = ": [run it yourself](/run.md) explains how to get a copy"
+KERNEL = "[get a kernel](/run.md)", "run it in a copy of the course"  # with and without that page
+COLAB = (
+    " Or [open it in Colab]({}), put this into a new first cell, run it, and restart the kernel:"
+    "\n\n```\n!git clone --quiet --depth 1 {} course\n"
+    "!pip install --quiet --no-deps --editable course\n```"
 )
 START_HERE = (
-    "*This is the course to read. To solve its labs, or to change a cell and see what happens, "
-    "[get a kernel](/run.md).*"
+    "*Here you can read the course. To solve its labs, or to change a cell and see what happens, "
+    "{}.*"
 )
 EXECUTED = (
-    "*Executed{}, on a CPU. The drills answer here{}; to change a cell and run it, "
-    "[get a kernel](/run.md).*"
+    "*This page was executed{}, on a CPU. The drills answer here{}. To change a cell and run it, "
+    "{}.*"
 )
-# Sections in another language than the site's, by their headings: screen readers and browsers need
-# to know it.
+# The languages of sections that are not in the site's language, by heading. Screen readers and
+# browsers use them.
 LANGUAGES = {"Resumen en español": "es"}
 LIGHT = {
     "hood-text": '"Source Serif 4", "Source Serif Pro", Georgia, serif',
@@ -96,8 +103,8 @@ def build(
 ) -> Path:
     """Build the site, and return the folder to publish.
 
-    `moving` are the phases whose lessons get views that move, by default all. Raises UserError when
-    a page can't be made, or a link leads nowhere.
+    `moving` has the phases with moving views in their lessons, by default all phases. Raises
+    UserError when a page can't be made, or a link leads nowhere.
     """
     start = time.perf_counter()
     site, sources = folder / "html", folder / "markdown"
@@ -111,18 +118,23 @@ def build(
     clear(sources)
     about = course(root)
     guides = write_docs(root, sources)
+    can_run = any(path.stem == "run" for path in words_of(root))
+    kernel = KERNEL[0 if can_run else 1]
     for page in every:
         top, views = "", None if page.is_lab or page.is_words else pictures.get(page.phase)
         if page.is_lab:
             (site / DOWNLOADS).mkdir(exist_ok=True)
             shutil.copy(page.notebook, site / DOWNLOADS)
-            top = DOWNLOAD.format(f"{DOWNLOADS}/{page.notebook.name}")
+            how = HOW_TO_RUN if can_run else ""
+            top = DOWNLOAD.format(f"{DOWNLOADS}/{page.notebook.name}", how)
+            colab = colab_url(repository, page.phase.relative(page.notebook))
+            top += COLAB.format(colab, repository) if colab else ""
         elif page.docname.startswith(f"{LESSONS}/"):
             moving_too = ", and the views move" if views else ""
-            top = EXECUTED.format(executed_with(page.notebook, about), moving_too)
+            top = EXECUTED.format(executed_with(page.notebook, about), moving_too, kernel)
         elif page.docname == INDEX:
-            top = START_HERE
-            page = replace(page, below=(*page.below, *guides))
+            top = START_HERE.format(kernel)
+            page = replace(page, guides=guides)
         moved = {}
         if views:
             moved = json.loads((views / VIEWS_FILE).read_text(encoding="utf-8"))
@@ -132,30 +144,33 @@ def build(
         write_whole(sources / f"{page.docname}.md", text.encode())
     run_sphinx(sources, site, folder, workers, settings(about, repository))
     if wrong := list(faults(site)):
-        raise UserError("\n".join(["the site's links are not in order:", *wrong]))
+        raise UserError("\n".join(["the site has wrong links:", *wrong]))
     took = time.perf_counter() - drawn
     say(f"{len(every)} pages in {took:.0f} s, after {drawn - start:.0f} s for the views' pictures")
     return site
 
 
 def executed_with(lesson: Path, about: Course) -> str:
-    """Return with what a lesson was executed, as its notebook says; nothing if it does not."""
+    """Return the versions with which a lesson was executed; empty if they are unknown."""
     said = stamp(nbformat.read(lesson, as_version=4)).get(VERSIONS) or {}
     first = [name for name in (PYTHON, *about.versions) if name in said]
     return f" with {in_words({name: said[name] for name in [*first, *said]})}" if said else ""
 
 
 def clear(folder: Path) -> None:
-    """Empty a folder of an earlier build, or make it; anybody else's is refused."""
+    """Make a folder, or empty a folder of an earlier build; refuse any other folder with files."""
     if folder.exists() and any(folder.iterdir()) and not (folder / MADE).exists():
-        raise UserError(f"{folder} holds something else than a site: move it away")
+        raise UserError(f"{folder} has files that no site has: move the folder away")
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     (folder / MADE).touch()
 
 
 def faults(site: Path) -> Iterator[str]:
-    """Yield a line for what is missing or loaded from elsewhere; MyST looks at words' anchors."""
+    """Yield a line for each missing file, and for each file from another site.
+
+    MyST itself checks anchors.
+    """
     for path in sorted(path for path in site.rglob("*") if path.suffix in (".html", ".css")):
         name, content = path.relative_to(site).as_posix(), path.read_text(encoding="utf-8")
         for address in sorted(set(FOREIGN.findall(content))):
@@ -187,20 +202,27 @@ def run_sphinx(
 
 
 def settings(about: Course, repository: str = "") -> dict[str, object]:
-    """Return Sphinx's settings; every page links the repository, where its address is known."""
+    """Return Sphinx's settings. Every page links to the repository, if the address is known."""
     title = about.title
-    source = {"name": "The course's repository", "url": repository, "html": "Repository"}
+    codespace = codespaces_url(repository)
+    links = {"Repository": ("The course's repository", repository)}
+    links |= {"Open in Codespaces": ("A machine in the browser, with the course", codespace)}
+    footer = [
+        {"name": name, "url": url, "html": html, "class": ""}
+        for html, (name, url) in links.items()
+        if url
+    ]
     return {
         "extensions": ["myst_parser", "sphinx.ext.githubpages", __name__],
         "myst_enable_extensions": ["dollarmath", "strikethrough"],
-        # as JupyterLab reads Markdown
+        # Markdown as in JupyterLab
         "myst_dmath_allow_labels": False,
         "myst_dmath_double_inline": True,
         "myst_disable_syntax": [
             *("myst_block_break", "myst_line_comment", "myst_role", "myst_target"),
             *("footnote_def", "footnote_ref"),
         ],
-        "suppress_warnings": ["myst.strikethrough"],  # it is well shown in HTML
+        "suppress_warnings": ["myst.strikethrough"],  # HTML can show it
         "myst_heading_anchors": 6,
         "myst_heading_slug_func": "hood.phase_paths.slug",
         "myst_update_mathjax": False,
@@ -217,7 +239,7 @@ def settings(about: Course, repository: str = "") -> dict[str, object]:
         "html_math_renderer": "mathml",
         "html_theme_options": {
             "top_of_page_buttons": [],
-            "footer_icons": [source | {"class": ""}] if repository else [],
+            "footer_icons": footer,
             "light_css_variables": light(),
             "dark_css_variables": DARK,
         },
@@ -229,7 +251,7 @@ def settings(about: Course, repository: str = "") -> dict[str, object]:
 
 
 def light() -> dict[str, str]:
-    """Return Furo's variables of a light page, in the course's colours."""
+    """Return Furo's variables for a light page, in the course's colours."""
     colours = palette()
     links = dict.fromkeys(("primary", "content", "visited"), colours["link"])
     return {
@@ -241,7 +263,7 @@ def light() -> dict[str, str]:
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Register math as MathML and sections' languages; this module is a Sphinx extension."""
+    """Set up this module as a Sphinx extension, for MathML, sections' languages and dark code."""
     app.add_html_math_renderer("mathml", (visit_math, None), (visit_math_block, None))
     app.connect("doctree-read", say_languages)
     app.connect("builder-inited", dark_code, priority=100)  # before Furo writes the style
@@ -259,12 +281,12 @@ def visit_math_block(self: Any, node: nodes.math_block) -> None:
 
 
 def say_languages(app: Sphinx, page: nodes.document) -> None:
-    """Give sections in another language the class of which docutils makes the attribute `lang`."""
+    """Give sections in another language the class from which docutils makes `lang`."""
     for section in page.findall(nodes.section):
         if language := LANGUAGES.get(section[0].astext()):
             section["classes"].append(f"language-{language}")
 
 
 def dark_code(app: Sphinx) -> None:
-    """Choose the colours of code on a dark page, a setting that only the loaded theme knows."""
+    """Choose the colours of code on a dark page. The loaded theme adds this setting."""
     app.config["pygments_dark_style"] = "github-dark"

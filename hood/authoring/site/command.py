@@ -1,4 +1,4 @@
-"""`python -m hood site`: build the site, and say where it is."""
+"""`python -m hood site`: build the site, and say in which folder it is."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Views that move without Python: their lessons are executed once, and the pictures kept.
+"""Make views that move without Python: execute their lessons once, and keep the pictures.
 
-A lesson's pictures are kept in a folder that is named after all that they depend on: its text, the
-utils that it imports and the versions of packages. So a second build executes nothing.
+Each lesson has a folder of pictures. The folder's name is a hash of everything that the pictures
+depend on: the lesson's text, the utils that it imports, and the versions of packages. So a second
+build executes nothing.
 """
 
 from __future__ import annotations
@@ -30,16 +31,16 @@ from hood.metadata import FRAMES_MIME as MIME
 from hood.phase_paths import PhasePaths
 
 VIEWS = "views.json"
-Views = dict[str, dict[str, Any]]  # by cell, then by output
+Views = dict[str, dict[str, Any]]  # the views of a page, by cell, then by output
 
 
 def frames_of(
     lessons: Iterable[PhasePaths], cache: Path, say: Callable[[str], None], workers: int
 ) -> dict[PhasePaths, Path]:
-    """Return for each lesson the folder with its views; execute those whose folder is missing.
+    """Return for each lesson the folder with its views; execute lessons that have none yet.
 
-    `cache` keeps the folders, without those of earlier texts. A lesson that can't be executed has
-    none: it is said, and its page shows the pictures that its notebook was committed with.
+    The folders are in `cache`. Folders of earlier texts are removed. If a lesson can't be executed,
+    `say` reports it, and the lesson's page shows the pictures of the committed notebook.
     """
     folders: dict[PhasePaths, Path] = {}
     missing: list[tuple[PhasePaths, Text]] = []
@@ -65,7 +66,7 @@ def frames_of(
             except Refused as refused:
                 del folders[phase]
                 why = "; ".join(map(str, refused.problems[:1]))
-                say(f"{phase.relative(phase.page)}: its views don't move, since {why}")
+                say(f"{phase.relative(phase.page)}: its views don't move, because {why}")
     for phase, folder in folders.items():
         for old in set(cache.glob(f"{phase.page.stem}-*")) - {folder}:
             shutil.rmtree(old)
@@ -73,12 +74,12 @@ def frames_of(
 
 
 def rests_on(text: Text, root: Path) -> str:
-    """Return a hash of what the pictures of a lesson's views depend on."""
+    """Return a hash of everything that the pictures of a lesson's views depend on."""
     return digest(json.dumps([lesson_digest(text, root), versions(root)]).encode())
 
 
 def keep(notebook: NotebookNode, folder: Path) -> None:
-    """Write the pictures of an executed lesson's views into a folder, and what they belong to."""
+    """Write the pictures of an executed lesson's views into a folder, with a table of them."""
     fresh = folder.with_name(f"new.{folder.name}")
     shutil.rmtree(fresh, ignore_errors=True)
     fresh.mkdir(parents=True)

@@ -1,8 +1,9 @@
-"""A notebook as MyST Markdown: its words as they are, code cells with their outputs, and folds.
+"""Turn a notebook into MyST Markdown: words, code cells with their outputs, and folds.
 
-What answers a prediction is folded in the notebook already (`hood.authoring.notebooks.folds`), its
-outputs and its words apart; here both are one fold. A drill answers without a kernel: a script
-judges, and without the script its answers can be unfolded. Cells that need a kernel are left out.
+In a notebook, the answer to a prediction has two folds, for outputs and for words
+(`hood.authoring.notebooks.folds`); on the site the answer has only one fold. A drill works without
+a kernel: a script judges the reader's answer. Without scripts, the reader can unfold the drill's
+answers. Cells that need a kernel are left out.
 """
 
 from __future__ import annotations
@@ -26,16 +27,16 @@ from hood.authoring.site.pages import Page
 from hood.grader.execution.graded_cell import plain
 
 IMAGES, VIEWS = "_images", "_views"
-FENCE = "`" * 20  # longer than any in a cell
-# As utils.notebook.figures writes it.
+FENCE = "`" * 20  # longer than any fence in a cell
+# The form of utils.notebook.figures.
 TAIL = r'(?:<span[^<>]*?(?: data-title="([^"]*)")?></span>)?<style>[^<]*</style>'
 IMAGE = re.compile(
     r'<img alt="([^"]*)" width="\d+"[^<>]* src="data:image/png;base64,([^"]+)">'
-    rf"(?:{TAIL})?"  # the site has a style of its own
+    rf"(?:{TAIL})?"  # dropped, because the site has its own style
 )
 BELOW_LINKS = re.compile(TAIL)
 LINK = re.compile(r'(?<=<a href=")[^"]+(?=")')
-# As utils.notebook.drills writes it.
+# The form of utils.notebook.drills.
 DRILL = re.compile(
     r'<div role="note" data-drill="([^"]*)" style="[^"]*"><div>(.*?)</div>(.*)</div>'
 )
@@ -43,17 +44,17 @@ OPTION = re.compile(r"<summary[^>]*>(.*?)</summary>", re.DOTALL)
 FOLD = '<details class="prediction"><summary>Show what happens</summary>'
 END = "</details>"
 HREF = re.compile(r"(?<=\]\()[^()\s]+(?=\))")
-# Where a page's words name the repository.
+# How the text of a page refers to the repository.
 SOURCE = re.compile(r"\[([^\]]+)\]\(repository:\)")
-View = dict[str, Any]  # as hood.authoring.site.frames describes it
+View = dict[str, Any]  # a view of hood.authoring.site.frames
 
 
 def page_markdown(page: Page, top: str, views: Views, site: Path, repository: str = "") -> str:
-    """Return a page's text for Sphinx; the pictures of its outputs are written into the site.
+    """Return a page's text for Sphinx, and write the pictures of its outputs into the site.
 
-    `top` stands below the first cell. `repository` is the address to clone, empty if it has none:
-    then words that name the repository link nothing. The source of a drill is left out: the answer
-    stands in it.
+    `top` goes below the first cell. `repository` is the address to clone; if it is empty, words
+    that name the repository have no link. The source of a drill is left out, because it has the
+    answer.
     """
     parts: list[str] = []
     opened = False
@@ -65,7 +66,7 @@ def page_markdown(page: Page, top: str, views: Views, site: Path, repository: st
                 without_button(cell.source),
             )
             if opened:
-                # the words that answer end their own fold
+                # words that answer the prediction already have the end of the fold
                 answer = words.startswith(OPEN)
                 words = words.removeprefix(OPEN) if answer else f"{END}\n\n{words}"
             opened = False
@@ -73,7 +74,7 @@ def page_markdown(page: Page, top: str, views: Views, site: Path, repository: st
             if index == 0:
                 parts += [top, contents(page)]
             continue
-        drill = HIDE_INPUT in cell.metadata.get("tags", [])  # its source holds the answer
+        drill = HIDE_INPUT in cell.metadata.get("tags", [])
         if drill and opened:
             parts.append(END)
             opened = False
@@ -87,15 +88,19 @@ def page_markdown(page: Page, top: str, views: Views, site: Path, repository: st
 
 
 def contents(page: Page) -> str:
-    """Return a hidden list of the pages below this one, from which Sphinx makes the contents."""
-    if not page.below:
-        return ""
-    entries = "\n".join(f"{title} </{docname}>" for title, docname in page.below)
-    return f"```{{toctree}}\n:hidden:\n:titlesonly:\n\n{entries}\n```"
+    """Return hidden lists of the pages below this one, from which Sphinx makes the contents."""
+    groups = [("", [f"{title} </{docname}>" for title, docname in page.below])]
+    lists = []
+    for caption, entries in [*groups, *page.guides.items()]:
+        option = f":caption: {caption}\n" if caption else ""
+        listed = "\n".join(entries)
+        if entries:
+            lists.append(f"```{{toctree}}\n:hidden:\n:titlesonly:\n{option}\n{listed}\n```")
+    return "\n\n".join(lists)
 
 
 def shown(cell: NotebookNode, page: Page, views: dict[str, View], site: Path) -> list[str]:
-    """Return the outputs of a code cell; `views` are those that can move, by their number."""
+    """Return the outputs of a code cell; `views` has the moving view for each number."""
     found = []
     for number, output in enumerate(without_blank(cell.outputs)):
         if output.output_type == "stream":
@@ -120,7 +125,7 @@ def block(directive: str, argument: str, classes: str, content: str) -> str:
 
 
 def html(markup: str, view: View | None, page: Page, site: Path) -> str:
-    """Return an HTML output as the site shows it."""
+    """Return an HTML output for the site."""
     if drill := DRILL.fullmatch(markup):
         return form(drill)
     markup = LINK.sub(lambda found: link(found[0], page.path, page.docname), markup)
@@ -131,9 +136,9 @@ def html(markup: str, view: View | None, page: Page, site: Path) -> str:
 
 
 def form(drill: re.Match[str]) -> str:
-    """Return a drill's form, in which a script says what stands in its answers.
+    """Return a drill's form, in which a script shows the reasons for an answer.
 
-    Without scripts the answers take the place of the form's fields, folded, as on paper.
+    Without scripts, folded answers take the place of the form's fields.
     """
     judged: dict[str, Any] = json.loads(base64.b64decode(drill[1]))
     if "answer" in judged:
@@ -153,7 +158,7 @@ def form(drill: re.Match[str]) -> str:
 
 
 def still(image: re.Match[str], page: Page, site: Path) -> str:
-    """Return a figure, with its picture as a file of its own."""
+    """Return a figure, with its picture in a separate file."""
     alt, data, title = image.groups()
     content = base64.b64decode(data)
     address = f"{IMAGES}/{digest(content)}.png"
@@ -162,13 +167,13 @@ def still(image: re.Match[str], page: Page, site: Path) -> str:
 
 
 def caption(title: str | None) -> str:
-    """Return a figure's title, which a narrow window shows below it, where its picture scrolls."""
+    """Return a figure's title. In a narrow window, the figure scrolls, and its title is below."""
     return f'<p class="title" aria-hidden="true">{title}</p>' if title else ""
 
 
 def picture(site: Path, address: str, alt: str, page: Page) -> str:
-    """Return an image that is loaded when the reader comes near; `alt` is escaped already."""
-    # the size stands in a PNG's first chunk
+    """Return an image that is loaded when the reader comes near; `alt` is already escaped."""
+    # a PNG's first chunk has the size
     width, height = struct.unpack(">II", (site / address).read_bytes()[16:24])
     return (
         f'<img alt="{alt}" src="{uri(address, page.docname)}" width="{width // 2}" '
@@ -177,7 +182,7 @@ def picture(site: Path, address: str, alt: str, page: Page) -> str:
 
 
 def moving(view: View, image: re.Match[str], page: Page, site: Path) -> str:
-    """Return a view with its controls; its pictures are loaded when the reader touches one."""
+    """Return a view with its controls. The first touch of a control loads the pictures."""
     base = f"{VIEWS}/{view['base']}"
     script = uri(f"{VIEWS}/{view['name']}.js", page.docname)
     places = [[int(at) for at in key.split(",")] for key in view["places"]]

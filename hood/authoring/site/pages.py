@@ -1,9 +1,9 @@
-"""The site's pages: which notebook each shows, and where it stands."""
+"""The site's pages: each page's notebook, and the page's place in the contents."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import nbformat
@@ -15,21 +15,22 @@ from hood.addresses import LABS, docname_of
 from hood.authoring.notebooks.notebook import read, stamp
 from hood.phase_paths import START, PhasePaths, phases
 
-# Pages of the site alone, in phases/.
+# Pages that only the site has, in phases/.
 WORDS = ("run", "glossary", "notation")
 
 
 @dataclass(frozen=True)
 class Page:
     docname: str  # its address on the site, without ``.html``
-    phase: PhasePaths  # whose lesson or lab it shows, or the start page
+    phase: PhasePaths  # the phase of its lesson or lab, or the start page
     notebook: Path  # the built notebook, or a file of Markdown
     title: str
-    below: tuple[tuple[str, str], ...] = ()  # titles and addresses, below it in the contents
+    below: tuple[tuple[str, str], ...] = ()  # titles and addresses of pages below it
+    guides: Mapping[str, Sequence[str]] = field(default_factory=dict)  # the guides, by headings
 
     @property
     def is_words(self) -> bool:
-        """Whether it is no notebook but a page of words in Markdown, such as the glossary."""
+        """Whether the page is Markdown, such as the glossary, and not a notebook."""
         return self.notebook.suffix == ".md"
 
     @property
@@ -38,13 +39,13 @@ class Page:
 
     @property
     def path(self) -> str:
-        """The notebook's path from the project's root; words link as a notebook of lessons does."""
+        """The notebook's path from the project's root; a Markdown page has a lesson's path."""
         if self.is_words:
             return f"notebooks/{self.docname}.ipynb"
         return self.phase.relative(self.notebook)
 
     def cells(self) -> list[NotebookNode]:
-        """Return the notebook's cells as they are built, or the words as one cell."""
+        """Return the built notebook's cells, or a page of Markdown as one cell."""
         text = self.notebook.read_text(encoding="utf-8")
         if self.is_words:
             return [new_markdown_cell(text)]
@@ -62,10 +63,18 @@ def pages(root: Path) -> list[Page]:
         found += [*lesson, *lab]
     start = PhasePaths(root, START)
     words = []
-    for path in (root / "phases" / f"{name}.md" for name in WORDS):
+    if not start.lesson.is_file():
+        raise UserError("a site needs a start page: write phases/start.py first")
+    for path in words_of(root):
         title = path.read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ")
         words.append(Page(path.stem, start, path, title))
     return [page_of(start, start.page, [*top, *words]), *found, *words]
+
+
+def words_of(root: Path) -> list[Path]:
+    """Return the files of the pages that only the site has. A course may lack any of them."""
+    every = (root / "phases" / f"{name}.md" for name in WORDS)
+    return [path for path in every if path.is_file()]
 
 
 def page_of(phase: PhasePaths, notebook: Path, below: Sequence[Page] = ()) -> Page:

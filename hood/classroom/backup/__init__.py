@@ -1,9 +1,9 @@
-"""One file with what the results of a class need, and back: ``backup FILE``, ``restore FILE``.
+"""Save the results of a class in one file, and restore them: ``backup FILE``, ``restore FILE``.
 
-In it are the gradebook, what was handed in, graded files with their run records, feedback, the
-class's rules and its roster, the texts of releases and the key of pseudonyms. Not in it are labs,
-checks and settings, which the project has, and the service's key: who has that one can make a
-token for anybody, and a service without one makes another.
+The file has the gradebook, the hand-ins, graded files with their run records, feedback, the class's
+rules and roster, the texts of releases and the secret key of pseudonyms. The file does not contain
+labs, checks and settings, because the project has them. The file does not contain the service's key
+either, because anybody with that key could make tokens. A service without a key makes a new key.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ FORMAT = 1
 MANIFEST = "manifest.json"
 BOOK, ROSTER = "gradebook.db", "roster"
 STEPS = ("autograded", "submitted", "feedback")
-TABLES = (".csv", ".tsv", ".txt")  # endings of a roster; nothing runs a file with one of them
-README = "README.md"  # in autograded/; the project's own
+TABLES = (".csv", ".tsv", ".txt")  # the allowed endings of a roster; no program runs such files
+README = "README.md"  # the project's own file in autograded/
 
 
 def archived_paths(course: Course, roster: str = "") -> dict[str, Path]:
-    """Return where what belongs into an archive is in a course, by its name in the archive.
+    """Return a mapping from the name of each archive entry to the path of its file or folder.
 
     Args:
-        roster: the path of its file in the course's folder; without one there is none.
+        roster: the path of the roster's file in the course's folder; empty if there is no roster.
     """
     found = {BOOK: course.database} if course.database else {}
     for step in STEPS:
@@ -41,12 +41,12 @@ def archived_paths(course: Course, roster: str = "") -> dict[str, Path]:
 
 
 def is_table(roster: object) -> bool:
-    """Return whether a roster has the name of a table, and so of no file that something runs."""
+    """Return whether a roster's name ends like a table's; no program runs such a file as code."""
     return isinstance(roster, str) and roster.lower().endswith(TABLES)
 
 
 def damage(book: Path) -> str:
-    """Return what SQLite says is wrong in a gradebook's file; empty where nothing is."""
+    """Return SQLite's error about a gradebook's file; empty if the file is not damaged."""
     with closing(sqlite3.connect(book)) as database:
         try:
             [said] = database.execute("PRAGMA quick_check(1)").fetchone()
@@ -56,8 +56,8 @@ def damage(book: Path) -> str:
 
 
 def lock_folder(root: Path) -> AbstractContextManager[None]:
-    """Lock the course's folder against another backup or restore; it ends with the process.
+    """Lock the course's folder against other backups and restores, until this process ends.
 
-    Raises UserError when another one holds the lock.
+    Raises UserError if another process has the lock.
     """
-    return locked(root, f"another backup or restore is running in {root}: wait")
+    return locked(root, f"another backup or restore is running in {root}: wait until it ends")

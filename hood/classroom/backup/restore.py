@@ -1,8 +1,9 @@
-"""``python -m hood restore FILE``: put back what ``backup`` has written.
+"""``python -m hood restore FILE``: restore an archive that ``backup`` wrote.
 
-Nothing is replaced unasked, and nothing is deleted: what was there is moved into a folder of its
-own. The archive is unpacked as a whole before anything is moved. From then on a restore that is
-killed is finished by the next one, and no command works with half of it.
+Existing files are replaced only with ``--replace``. They are not deleted, but moved into a separate
+folder. The whole archive is unpacked before anything is moved. If a restore is killed while it
+moves files, the next restore finishes the work. Until then, no command works on the half-restored
+course.
 """
 
 from __future__ import annotations
@@ -42,9 +43,9 @@ from hood.phase_paths import ROOT
 
 PLAN = "plan.json"
 STAGING = ".restore."
-BESIDE = ("", "-journal", "-wal", "-shm")  # the files that make up a gradebook of SQLite
+BESIDE = ("", "-journal", "-wal", "-shm")  # endings of the files of a gradebook in SQLite
 MAX_MANIFEST = 1 << 20
-# what reading a damaged archive raises, or a manifest of any other content
+# errors from a damaged archive, or from a manifest with unexpected content
 BROKEN = (
     *(tarfile.TarError, gzip.BadGzipFile, zlib.error, EOFError),
     *(ValueError, KeyError, TypeError, AttributeError, RecursionError),
@@ -53,31 +54,35 @@ BROKEN = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "file", type=Path, nargs="?", metavar="FILE", help="what `backup` has written"
+        "file", type=Path, nargs="?", metavar="FILE", help="a file that `backup` wrote"
     )
     parser.add_argument(
         "--replace",
         action="store_true",
-        help="put it in the place of what is there, which is moved into a folder of its own",
+        help="replace existing files, and move the old files into a separate folder",
     )
 
 
 def run(args: argparse.Namespace, root: Path = ROOT) -> int:
-    """Restore an archive, or finish what was stopped half way; say what was replaced.
+    """Restore an archive, or finish an interrupted restore; print what was replaced.
 
-    Raises UserError where something is there that may not be replaced, or the file is no whole
-    archive; then nothing was changed.
+    Raises UserError if existing files would be replaced without ``--replace``, or if the archive is
+    not complete. In both cases, nothing was changed.
     """
     course = open_course(root, half_restored=True)
     with lock_folder(course.root), lock_grades(course):
         if is_half_restored(course.root):
             _finish(course)
-            print("A restore had been stopped half way. It is finished; nothing else was done.")
+            print(
+                "An earlier restore had been interrupted. It is finished now. This command did "
+                "nothing else."
+            )
             return 0
         for left in [*course.root.glob(f"{STAGING}*"), course.root / RESTORING]:
-            shutil.rmtree(left, ignore_errors=True)  # of one that was killed before it began
+            # an earlier restore that was killed before it moved anything has left these folders
+            shutil.rmtree(left, ignore_errors=True)
         if args.file is None:
-            raise UserError("name the file that `python -m hood backup` has written")
+            raise UserError("expected the path of a file from `python -m hood backup`")
         staged = Path(tempfile.mkdtemp(prefix=STAGING, dir=course.root))
         try:
             about = _unpack(args.file, staged)
@@ -85,27 +90,27 @@ def run(args: argparse.Namespace, root: Path = ROOT) -> int:
             if plan["replaced"] and not args.replace:
                 named = "\n  ".join(plan["replaced"])
                 raise UserError(
-                    f"this would replace what is in {course.root}:\n  {named}\nNothing was "
-                    "changed. `--replace` puts the archive in its place, and moves all this into "
-                    f"{plan['aside']}/; stop the service and Jupyter before"
+                    f"this would replace files in {course.root}:\n  {named}\nNothing was changed. "
+                    "To replace them, stop the service and Jupyter, then add `--replace`: it moves "
+                    f"these files into {plan['aside']}/"
                 )
             (staged / PLAN).write_text(json.dumps(plan), encoding="utf-8")
-            staged.rename(course.root / RESTORING)  # from here on it goes forward only
+            staged.rename(course.root / RESTORING)  # from here on it can't be undone
         finally:
             shutil.rmtree(staged, ignore_errors=True)
         _finish(course)
     print(f"Restored as of {about['made']}: {', '.join(about['names'])}")
     for line in plan["replaced"]:
-        print(f"  replaced, and now in {plan['aside']}/: {line}")
+        print(f"  replaced (the old one is in {plan['aside']}/): {line}")
     if BOOK not in about["names"]:
         print("  The gradebook is not in the archive: restore it with the database's own program.")
     return 0
 
 
 def _unpack(path: Path, folder: Path) -> dict[str, Any]:
-    """Unpack an archive and return what it says of itself.
+    """Unpack an archive and return its manifest.
 
-    Raises UserError when it is damaged, not whole, or not one of ``backup``'s.
+    Raises UserError if the archive is damaged, incomplete, or not from ``backup``.
     """
     try:
         with tarfile.open(path) as archive:
@@ -114,19 +119,23 @@ def _unpack(path: Path, folder: Path) -> dict[str, Any]:
             about = json.loads(file.read(MAX_MANIFEST)) if file else None
             if not isinstance(about, dict) or about.get("format") != FORMAT:
                 raise UserError(
-                    f"{path} is no archive that `python -m hood backup` of this version wrote"
+                    f"{path} is not an archive from `python -m hood backup` of this version"
                 )
             known = {MANIFEST, *about["names"]}
             if strange := [one for one in known if not _is_name(one)]:
-                raise UserError(f"{path} has {strange[0]!r}, which no backup has written")
+                raise UserError(
+                    f"{path} is not from `backup`: it has {strange[0]!r}. Nothing was changed"
+                )
             for member in archive:
                 if member.name.split("/")[0] not in known or not (member.isreg() or member.isdir()):
-                    raise UserError(f"{path} has {member.name!r}, which no backup has written")
+                    raise UserError(
+                        f"{path} is not from `backup`: it has {member.name!r}. Nothing was changed"
+                    )
                 archive.extract(member, folder, filter="data")
-                if member.isdir():  # whose mode the filter leaves out
+                if member.isdir():  # the filter ignores the mode of a folder
                     (folder / member.name).chmod(member.mode & 0o777 | stat.S_IRWXU)
     except BROKEN as error:
-        raise UserError(f"{path} is not a whole archive: {error}. Nothing was changed") from None
+        raise UserError(f"{path} is damaged or incomplete: {error}. Nothing was changed") from None
     lacking = [name for name in about["names"] if not (folder / name).exists()]
     if lacking:
         raise UserError(f"{path} lacks {', '.join(lacking)}. Nothing was changed")
@@ -136,31 +145,34 @@ def _unpack(path: Path, folder: Path) -> dict[str, Any]:
 
 
 def _is_name(name: object) -> bool:
-    """Return whether this may be the name of a file or folder at the top of an archive."""
+    """Return whether a file or folder at the top of an archive may have this name."""
     return isinstance(name, str) and name not in ("", ".", "..") and not {*"/\0"} & {*name}
 
 
 def _plan(course: Course, about: dict[str, Any], staged: Path) -> dict[str, Any]:
-    """Return what goes where, and what it replaces, in words.
+    """Return the plan: where each part goes, and a description of the files that the part replaces.
 
     Raises UserError for an archive that does not fit this course.
     """
     if about.get("roster") and not is_table(about["roster"]):
         raise UserError(
-            f"the archive has {about['roster']!r} for a roster, and expected is the name of a "
-            f"table ({', '.join(TABLES)}). Nothing was changed"
+            f"the roster in the archive is called {about['roster']!r}, expected a name that ends "
+            f"in one of {', '.join(TABLES)}. Nothing was changed"
         )
     here = archived_paths(course, about.get("roster", ""))
     if strange := set(about["names"]) - set(here):
         if BOOK in strange:
             raise UserError(
-                "the archive has a gradebook of SQLite, and this course's db_url names another "
+                "the archive has an SQLite gradebook, but this course's db_url names another "
                 "database. Nothing was changed"
             )
-        raise UserError(f"the archive has {', '.join(sorted(strange))}, which no course has")
+        raise UserError(
+            f"the archive has {', '.join(sorted(strange))}, which does not belong to a "
+            "course. Nothing was changed"
+        )
     roster = here.get(ROSTER, course.root)
     if not roster.resolve().is_relative_to(course.root.resolve()):
-        raise UserError(f"{roster} lies outside of {course.root}. Nothing was changed")
+        raise UserError(f"{roster} is outside of {course.root}. Nothing was changed")
     if (here["autograded"] / README).exists() and (staged / "autograded").is_dir():
         shutil.copy2(here["autograded"] / README, staged / "autograded" / README)
     replaced = {name: said for name, path in here.items() if (said := _said(path))}
@@ -174,14 +186,14 @@ def _plan(course: Course, about: dict[str, Any], staged: Path) -> dict[str, Any]
 
 
 def _aside(root: Path) -> str:
-    """Return the name of a new folder for what is replaced."""
+    """Return the name of a new folder for replaced files."""
     name = f"replaced-{datetime.now():%Y-%m-%dT%H%M%S}"
     others = (f"{name}-{number}" for number in count(2))
     return next(one for one in chain([name], others) if not (root / one).exists())
 
 
 def _said(path: Path) -> str:
-    """Return what is at a place, in words; empty if nothing is that a restore would replace."""
+    """Describe the files at a path; return an empty string if a restore would replace no file."""
     if path.is_dir():
         many = sum(len(files) for _, _, files in os.walk(path)) - (path / README).exists()
         return f"{path.name}/ with {many} files" if many else ""
@@ -192,7 +204,10 @@ def _said(path: Path) -> str:
 
 
 def _finish(course: Course) -> None:
-    """Move what is there aside, and what was unpacked into its place; each step once."""
+    """Move existing files aside, then move unpacked files into their places.
+
+    Each step is done only once, even if an earlier restore was killed.
+    """
     folder = course.root / RESTORING
     plan = json.loads((folder / PLAN).read_text(encoding="utf-8"))
     aside = course.root / plan["aside"]
@@ -210,7 +225,7 @@ def _finish(course: Course) -> None:
             _move(new, target)
             course.share(target, *(target.rglob("*") if target.is_dir() else ()))
     for name in plan["places"]:
-        if name not in plan["kept"]:  # it was an empty folder, or had the project's own file alone
+        if name not in plan["kept"]:  # an empty folder, or a folder with only the project's file
             shutil.rmtree(aside / name, ignore_errors=True)
     (folder / PLAN).unlink()
     shutil.rmtree(folder)
@@ -219,7 +234,11 @@ def _finish(course: Course) -> None:
 
 
 def _move(source: Path, target: Path) -> None:
-    """Move a file or folder; to another disk by a copy, so that a kill leaves no half of it."""
+    """Move a file or folder.
+
+    If the target is on another disk, the source is copied to a temporary name on that disk, and the
+    copy is renamed. So the target is never partial, even if the process is killed.
+    """
     try:
         source.rename(target)
     except OSError as error:

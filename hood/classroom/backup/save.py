@@ -1,7 +1,8 @@
-"""``python -m hood backup FILE``: write what the results of a class need into one file.
+"""``python -m hood backup FILE``: save the results of a class in one file.
 
-It may run beside a service, and beside ``grade``: then each learner's graded files are those that
-the gradebook has the grade for. SQLite's own backup copies the gradebook.
+The command may run at the same time as a service or ``grade``. Even then, each learner's graded
+files in the archive match the grade in the archive's gradebook. SQLite's backup function copies the
+gradebook.
 """
 
 from __future__ import annotations
@@ -45,39 +46,44 @@ from hood.grader.course import Course, open_course
 from hood.grader.submission.names import nfc, printable
 from hood.phase_paths import ROOT
 
-ATTEMPTS = 20  # to read a learner's folder that is just being replaced
+ATTEMPTS = 20  # attempts to read a learner's folder that is being replaced
 STAGING = ".backup."
 NOT_WRITTEN = "No archive was written"
-# What `grade` has beside a learner's graded files while it replaces them.
+# Folders that `grade` makes beside a learner's graded files while it replaces these files.
 BESIDE, OLD = re.compile(r"\..+\.\w{8}(\.old)?"), re.compile(r"\.(.+)\.\w{8}\.old")
 MOST_NAMED = 5
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", type=Path, metavar="FILE", help="a new file, such as term.tar.gz")
+    parser.add_argument(
+        "file", type=Path, metavar="FILE", help="the name of the new file, such as term.tar.gz"
+    )
     parser.add_argument(
         "--without-gradebook",
         action="store_true",
-        help="of a gradebook in PostgreSQL, which pg_dump saves: write the rest",
+        help="save everything but the gradebook in PostgreSQL (save the gradebook with pg_dump)",
     )
 
 
 def run(args: argparse.Namespace, root: Path = ROOT) -> int:
-    """Write the archive, and say what is in it and what is not.
+    """Write the archive, and print what it contains and what was left out.
 
-    Raises UserError where it can't be whole; then there is no file.
+    Raises UserError if the archive would not be complete; then no file is written.
     """
     course, path = open_course(root), args.file.absolute()
     if os.path.lexists(path):
-        raise UserError(f"{path} is there already: name another file, or move it away")
+        raise UserError(f"{path} exists already: name another file, or move it away")
     if course.database is None and not args.without_gradebook:
         raise UserError(
-            "the gradebook is no file but in a database of its own: save it with the database's "
-            "own program (PostgreSQL: `pg_dump DATABASE > FILE`), and the rest with "
-            "`--without-gradebook`, both while nothing is graded"
+            "the gradebook is in a database server, not in a file: save it with the server's own "
+            "program (PostgreSQL: `pg_dump DATABASE > FILE`), and the rest with "
+            "`--without-gradebook`. Save both while nothing is being graded"
         )
     if course.database and args.without_gradebook:
-        raise UserError(f"--without-gradebook: {course.database} is a file, and belongs into it")
+        raise UserError(
+            f"--without-gradebook is only for a database server: {course.database} is "
+            "a file, and `backup` saves it"
+        )
     if course.database and not course.database.exists():
         raise UserError("there is no gradebook yet: grade a lab first")
     with lock_folder(course.root), _staging(course.root) as staged:
@@ -85,49 +91,53 @@ def run(args: argparse.Namespace, root: Path = ROOT) -> int:
         names = sorted(one.name for one in staged.iterdir() if one.name != MANIFEST)
         with replacing(path) as fresh:
             _write(staged, names, fresh)
-    print(f"{path}: {path.stat().st_size / 1e6:.1f} MB: {', '.join(names)}")
+    size = path.stat().st_size
+    said = f"{size / 1e6:.1f} MB" if size >= 1e6 else f"{size / 1e3:.0f} kB"
+    print(f"{path}: {said}: {', '.join(names)}")
     for why in left[:MOST_NAMED]:
         print(f"  left out: {why}")
     if more := len(left[MOST_NAMED:]):
         print(f"  left out: {more} more")
     if course.database is None:
-        print("  The gradebook is not in it: keep it beside what pg_dump wrote.")
+        print("  The gradebook is not in this file: keep the file with the output of pg_dump.")
     print(
-        "  It has names, work and marks in it, and only your account can read it. Not in it: labs,"
+        "  It contains names, work and marks, and only your account can read it. It does not "
+        "contain the"
     )
-    print("  checks and settings, which the project has, and the service's key.")
+    print("  service's key, or labs, checks and settings (these are in the project).")
     return 0
 
 
 @contextmanager
 def _staging(root: Path) -> Iterator[Path]:
-    for left in root.glob(f"{STAGING}*"):  # of a backup that was killed; this one is alone
+    for left in root.glob(f"{STAGING}*"):  # from a killed backup; no other backup runs now
         shutil.rmtree(left, ignore_errors=True)
     with tempfile.TemporaryDirectory(prefix=STAGING, dir=root) as folder:
         yield Path(folder)
 
 
 def _stage(course: Course, staged: Path) -> list[str]:
-    """Copy all that belongs into the archive; return what is left out, in words."""
+    """Copy everything for the archive; return descriptions of what was left out."""
     left: list[str] = []
     roster = ""
     try:
         file = read_course_file(course.root)
         roster = file.roster.file if file and file.roster else ""
     except UserError as error:
-        left.append(f"a roster, since {FILE} can't be read: {error}")
+        left.append(f"the roster, because {FILE} can't be read: {error}")
     if roster and not (course.root / roster).resolve().is_relative_to(course.root.resolve()):
-        left.append(f"the roster {roster}, which lies outside of the course's folder")
+        left.append(f"the roster {roster}, which is outside of the course's folder")
         roster = ""
     if roster and not is_table(roster):
-        left.append(f"the roster {roster}: its name has none of the endings {', '.join(TABLES)}")
+        left.append(f"the roster {roster}: its name must end in one of {', '.join(TABLES)}")
         roster = ""
     here = archived_paths(course, roster)
-    # First what was graded, then what was handed in: a hand-in may be newer, and never older.
+    # Graded files are copied before hand-ins. So a hand-in in the archive may be newer than its
+    # grade, but it is never older.
     graded = here.pop("autograded")
     if book := here.pop(BOOK, None):
         engine = engine_of(course.directory.db_url)
-        with errors_in_words(course, NOT_WRITTEN), writing(engine):  # so nobody else writes
+        with errors_in_words(course, NOT_WRITTEN), writing(engine):  # nothing else can write now
             _copy_book(book, staged / BOOK)
             _copy_folder(graded, staged / "autograded", left, BESIDE)
         _settle(staged)
@@ -167,11 +177,11 @@ def _copy_book(book: Path, copy: Path) -> None:
 def _copy_folder(
     source: Path, target: Path, left: list[str], skip: re.Pattern[str] | None = None
 ) -> None:
-    """Copy what is in a folder, one entry after the other; one may be replaced just now.
+    """Copy the entries of a folder one by one; another process may replace an entry at that time.
 
     Args:
-        skip: as :func:`_copy` has it. Where it is given, files are replaced and never written to,
-            so a link is a copy.
+        skip: as in :func:`_copy`. If ``skip`` is given, hard links are used as copies. This is
+            safe, because no program writes into these files: a changed file is a new file.
     """
     if not source.is_dir():
         return
@@ -185,14 +195,17 @@ def _copy_folder(
             except FileNotFoundError:
                 shutil.rmtree(target / path.name, ignore_errors=True)
                 if not attempt:
-                    raise UserError(f"{path} changes all the time: try again later") from None
+                    raise UserError(f"{path} keeps changing: try again later") from None
                 time.sleep(0.05)
     shutil.copystat(source, target)
     target.chmod(target.stat().st_mode | stat.S_IRWXU)
 
 
 def _settle(staged: Path) -> None:
-    """Of files that were just being replaced, keep those that the gradebook has the grades for."""
+    """If graded files were being replaced, keep the version that matches the gradebook.
+
+    A run of ``grade`` may have replaced files while they were copied.
+    """
     found = [path for path in staged.glob("autograded/*/.*.old") if OLD.fullmatch(path.name)]
     keys = _keys(staged / BOOK) if found else {}
     for old in found:
@@ -201,7 +214,7 @@ def _settle(staged: Path) -> None:
 
 
 def _keys(book: Path) -> dict[tuple[str, str], str]:
-    """Return the id of the job whose grades a gradebook has, by learner and lab."""
+    """Return the id of the job that gave each recorded grade, keyed by learner and lab."""
     engine = engine_of(f"sqlite:///{book}")
     with engine.connect() as connection:
         if not inspect(connection).has_table(RECORDS.name):
@@ -215,10 +228,14 @@ def _keys(book: Path) -> dict[tuple[str, str], str]:
 
 
 def _copy(source: Path, target: Path, left: list[str], skip: re.Pattern[str] | None = None) -> None:
-    """Copy a file, or a folder with its files; what is neither is left out, and said.
+    """Copy a file, or a folder with its files.
+
+    Links, devices and other things that are not files are not copied. Their paths are added to
+    ``left``.
 
     Args:
-        skip: folders that are passed over, unless they are what was there before (``OLD``).
+        skip: a pattern for the names of folders to leave out. Folders that match ``OLD`` are copied
+            even if ``skip`` matches them.
     """
     if not os.path.lexists(source):
         return
@@ -256,7 +273,7 @@ def _linked(source: str, target: str) -> None:
         os.link(source, target, follow_symlinks=False)
     except FileNotFoundError:
         raise
-    except OSError:  # on another disk, or of another account
+    except OSError:  # the file is on another disk, or belongs to another account
         shutil.copy2(source, target)
 
 
@@ -265,7 +282,7 @@ def _raise(error: OSError) -> None:
 
 
 def _write(staged: Path, names: Sequence[str], file: Path) -> None:
-    """Write the archive, which only this account can read."""
+    """Write the archive as a file that only this account can read."""
 
     def nobodys(member: tarfile.TarInfo) -> tarfile.TarInfo:
         member.uid = member.gid = 0

@@ -1,5 +1,5 @@
-"""A learner's feedback on a graded notebook: one page, which nothing of a learner's can act in.
+"""Make a learner's feedback page for a graded notebook, without scripts from the learner.
 
-``grades`` reads the marks, ``feedback`` takes out what learners must not read, ``learner_html``
-makes HTML of what a learner wrote and showed, and ``page`` puts all of it together.
+``grades`` reads the marks, ``feedback`` removes what learners must not read, ``learner_html`` makes
+HTML from a learner's text and outputs, and ``page`` makes the page from these parts.
 """

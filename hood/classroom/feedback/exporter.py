@@ -21,10 +21,10 @@ from hood.verdict import VERDICT_MIME
 
 
 class FeedbackExporter(Exporter):
-    """Writes a learner's page (:mod:`hood.classroom.feedback`) where nbgrader has nbconvert's.
+    """Writes a learner's page (:mod:`hood.classroom.feedback`) in place of nbconvert's page.
 
-    A page that takes more CPU than ``SECONDS``, or too much memory, is made again with nothing but
-    the verdicts. In other threads than the main one there is no limit.
+    If a page takes more than ``SECONDS`` of CPU time, or too much memory, it is made again with
+    only the verdicts. Outside the main thread there is no limit.
     """
 
     def __init__(self, config: Any = None, **kwargs: Any):
@@ -44,7 +44,7 @@ class FeedbackExporter(Exporter):
             with alarmed(SECONDS):
                 return self._page(nb, resources, kwargs)
         except TooMuchWork:
-            self.log.warning("A page took too much work; it has the verdicts alone.")
+            self.log.warning("A page took too much work, so it shows only the verdicts.")
         return self._page(_verdicts_alone(nb), given, kwargs, verdicts_alone=True)
 
     def _page(
@@ -60,7 +60,7 @@ class FeedbackExporter(Exporter):
 
 
 def _verdicts_alone(nb: NotebookNode) -> NotebookNode:
-    """Return a copy that has the lab's text and the verdicts, and nothing else of its learner's."""
+    """Return a copy of a notebook with only the lab's text and the verdicts."""
     nb = copy.deepcopy(nb)
     for cell in nb.cells:
         judged = is_grade(cell) and is_verified(cell)

@@ -1,4 +1,4 @@
-"""Remove from feedback what a learner must not read: hidden tests, rubrics, paths."""
+"""Remove from feedback the parts that learners must not read: hidden tests, rubrics, paths."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from traitlets import Bool
 from hood.addresses import lesson_url
 from hood.classroom.feedback.page import ABOUT, About
 from hood.classroom.lesson_links import settle
+from hood.course import ENGINE
 from hood.grader.execution.graded_cell import is_verified, made_output, plain
 from hood.grader.execution.self_judged import NOTE, is_self_judged, known_outputs
 from hood.grader.inside.confinement import ENVIRONMENT
@@ -27,34 +28,36 @@ from hood.grader.sandbox.stage import PACKAGES
 from hood.phase_paths import ROOT
 from hood.verdict import VERDICT_MIME, Verdict
 
-# Paths of this machine and their short names. They may lie inside each other, so _shorten replaces
-# the longest first.
+# Paths of this machine and their short names. A path may be the beginning of another path, so
+# _shorten replaces the longest path first.
 PATHS = [
     (sysconfig.get_path("purelib"), "site-packages"),
     *((path, "site-packages") for path in sys.path if path.endswith(PACKAGES)),  # by a .pth file
     (sysconfig.get_path("stdlib"), "python"),
     (sys.prefix, "environment"),
     (str(ROOT), "course"),
+    (str(ENGINE), "engine"),  # for a course in another folder
     (str(Path.home()), "~"),
 ]
 SCHEME = re.compile(r"^[^\n]*BEGIN MARK SCHEME[^\n]*\n(.*?)^[^\n]*END MARK SCHEME", re.M | re.S)
-CELL_FILE = r"/ipykernel_\d+/\d+\.py"  # in the temporary folder of a sandbox, or in ours
+CELL_FILE = r"/ipykernel_\d+/\d+\.py"  # in a temporary folder: of a sandbox, or of this account
 
 
 class CleanFeedback(NbGraderPreprocessor):
     """Prepare an autograded notebook for its learner.
 
-    Hidden regions, mark schemes and paths of the grading machine are removed; of an error in a cell
-    that had a hidden region, all but the last line, because its traceback would quote the region.
-    From the first hidden test that is a plain assert on, no output of the kernel is shown
-    (:mod:`hood.grader.execution.self_judged`). Verdicts go from the cells into ``ABOUT``, which the
-    page is made from, and so do rubrics of marked answers, where the class's rules show them.
+    Hidden regions, mark schemes and paths of the grading machine are removed. If a cell with a
+    hidden region raised an error, only the last line of the error is kept, because the traceback
+    would quote the region. After a hidden test that is a plain assert has run, no later output of
+    the kernel is shown (:mod:`hood.grader.execution.self_judged`). Verdicts move from the cells
+    into ``ABOUT``, from which the page is made. If the class's rules show rubrics, the rubrics of
+    marked answers move there too.
     """
 
     trust_output = Bool(
         False,
-        help="Show what cells printed after plain hidden tests had run, which a submission can "
-        "use to print those tests.",
+        help="Show the output of cells after plain hidden tests ran. A submission can print those "
+        "tests into this output.",
     ).tag(config=True)
 
     def preprocess(self, nb: NotebookNode, resources: Any) -> tuple[NotebookNode, Any]:
@@ -74,7 +77,11 @@ class CleanFeedback(NbGraderPreprocessor):
     def preprocess_cell(
         self, cell: NotebookNode, resources: Any, index: int
     ) -> tuple[NotebookNode, Any]:
-        """Clean one cell. Only graded cells and tasks lose regions: a learner may write markers."""
+        """Clean one cell.
+
+        Regions are removed only from graded cells and tasks, because learners may write the markers
+        into other cells.
+        """
         if is_task(cell):
             self._keep_rubric(cell)
             self._scheme.preprocess_cell(cell, resources, index)
@@ -98,7 +105,10 @@ class CleanFeedback(NbGraderPreprocessor):
         return cell, resources
 
     def _without_verdict(self, cell: NotebookNode) -> list[NotebookNode]:
-        """Keep a cell's verdict, as far as its learner may see it; return its other outputs."""
+        """Keep the part of a cell's verdict that the learner may see.
+
+        Return the cell's other outputs.
+        """
         shown = [o for o in cell.outputs if o.output_type != "execute_result"]
         last = next((o for o in reversed(shown) if VERDICT_MIME in o.get("data", {})), None)
         if last and not self._seen:
@@ -130,7 +140,7 @@ class CleanFeedback(NbGraderPreprocessor):
 
 
 def without_paths(text: str, root: Path | str) -> str:
-    """Return a text with short names for paths of this machine, and for the course's folder."""
+    """Replace the machine's paths and the course's folder in a text by short names."""
     for folder in (ENVIRONMENT["TMPDIR"], tempfile.gettempdir()):
         text = re.sub(re.escape(folder) + CELL_FILE, "your cell", text)
     for path, name in sorted([*PATHS, (str(root), "course")], key=lambda pair: -len(pair[0])):

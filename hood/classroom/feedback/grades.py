@@ -1,4 +1,4 @@
-"""Read submissions' marks for their feedback, and say which are missing."""
+"""Read submissions' marks for feedback, and report missing marks."""
 
 from __future__ import annotations
 
@@ -29,24 +29,25 @@ from hood.grader.execution.graded_cell import read_verdicts
 from hood.grader.submission.names import shown_id
 from hood.verdict import in_points
 
-UTC_ZONE = ZoneInfo("UTC")  # the gradebook's
+UTC_ZONE = ZoneInfo("UTC")  # the gradebook's time zone
 
 
 def _term(root: Path, lab: str, student: str, now: datetime) -> str:
-    """Return a learner's total in words, where the class has one."""
+    """Return a learner's total as sentences; empty if the class has no total."""
     file = read_course_file(root)
     return term_words(open_course(root), lab, student, now, file) if file else ""
 
 
 class CarefulFeedback(GenerateFeedback):
-    """nbgrader's GenerateFeedback, which says how many marks are missing.
+    """Extends nbgrader's GenerateFeedback: it also reports how many marks are missing.
 
-    For a learner who is not in the gradebook there is a sentence, and the others go on. nbgrader
-    has no setting for the class of a converter; the exporter sets this one.
+    A learner who is not in the gradebook is reported, and all other learners get their pages.
+    nbgrader has no setting that replaces GenerateFeedback by this class, so the exporter replaces
+    it.
     """
 
     def convert_notebooks(self) -> None:
-        """Make all pages, say what is missing, and raise NbGraderException for who has no page."""
+        """Make all pages, report missing marks, and raise NbGraderException for missing pages."""
         lab = self.coursedir.assignment_id
         try:
             self._class = class_list(Path(self.coursedir.root))
@@ -86,7 +87,7 @@ class CarefulFeedback(GenerateFeedback):
             return super().init_destination(assignment_id, student_id)
         self._without.append(shown_id(student_id))
         self.log.error(
-            "%s is not in the gradebook with %s, so there is no feedback: grade it with "
+            "the gradebook has no submission of %s to %s, so there is no feedback: grade it with "
             "`python -m hood grade %s`, or remove the folder in autograded/",
             *(shown_id(student_id), assignment_id, assignment_id),
         )
@@ -94,19 +95,19 @@ class CarefulFeedback(GenerateFeedback):
 
 
 def _dates(submission: SubmittedAssignment) -> str:
-    """Return what the gradebook says of a submission's times, where no rules of a class hold."""
-    came, due = submission.timestamp, submission.duedate  # with an extension
+    """Return a sentence on a submission's times in the gradebook, for a class without rules."""
+    came, due = submission.timestamp, submission.duedate  # the due date includes an extension
     own = bool(submission.extension)
     deadline = Deadline(due, UTC_ZONE, extended=own) if due else None
     return dates_sentence(deadline, came and came.replace(tzinfo=UTC), UTC_ZONE)
 
 
 class GetGrades(nbgrader.GetGrades):
-    """nbgrader's step, which knows a missing mark from a 0, and what counts in this class.
+    """Changes nbgrader's GetGrades: a missing mark is not a 0, and the class's rules are applied.
 
-    Words stand in place of a missing mark. ``ABOUT`` in the resources says the rest: what counts,
-    what a learner may see, and, where no rules of the class say it, what is not marked, what was
-    withheld and how late it came.
+    The page says that a mark is missing. ``ABOUT`` in the resources has the other data: the points
+    that count, and what the learner may see. For a class without rules, ``ABOUT`` has missing
+    marks, withheld points and lateness.
     """
 
     def preprocess(self, nb: NotebookNode, resources: Any) -> tuple[NotebookNode, Any]:
@@ -127,8 +128,8 @@ class GetGrades(nbgrader.GetGrades):
         now = datetime.now(UTC)
         penalty = float(where["late_penalty"])
         cost = f", which costs {in_points(penalty)}" if penalty else ", at no cost"
-        unread = "because what was handed in could not be read or graded"
-        unable = "because the grading machine could not run a part"
+        unread = "because the submission could not be read or graded"
+        unable = "because the grading machine could not run some checks"
         remarks = (
             (waiting, f"Not marked yet, so not final: {in_points(waiting)}."),
             (failed, f"No mark: {in_points(failed)}, {unread}."),

@@ -1,8 +1,7 @@
-"""What a learner wrote, and what their code showed, as HTML that does nothing.
+"""Make HTML from a learner's text and outputs, without any effect on the rest of the page.
 
-All markup of a learner's passes :func:`inert`, whatever cleaned it before: on a page of feedback
-there is no link of theirs, no form, no class or id of the page's own, and no picture that is not
-part of the page.
+All of a learner's markup passes :func:`inert`, even if it was cleaned before. On a feedback page,
+this markup has no links, no forms, no external pictures, and none of the page's own classes or ids.
 """
 
 from __future__ import annotations
@@ -23,20 +22,20 @@ from hood.grader.cleaning.sanitize import BASE64, PICTURE_KINDS, TAGS, kept, wit
 from hood.grader.execution.graded_cell import plain
 from hood.untrusted import seen
 
-# Limits, beyond those within which a notebook is graded: of characters of one text and of all, and
-# of pictures in all; of what is shown of one exercise.
+# Limits, in addition to the limits at grading: the characters of one text, the characters of all
+# texts, the bytes of all pictures, and the number of outputs of one exercise.
 LONGEST, IN_ALL, PICTURES, OUTPUTS = 10_000, 400_000, 16 << 20, 40
-MARKUP = 1 << 20  # characters of one output in HTML, which is shown whole or not
+MARKUP = 1 << 20  # characters of one HTML output; a longer output is not shown
 MATHS = set(formulas.NAMES.split("|"))
 IMAGE = re.compile(r"<img(?![^>]*\salt=)", re.IGNORECASE)
 NO_WORDS = "No description has been provided for this image"
-LEFT_OUT = "(This is too long to be shown here; your notebook has it.)"
+LEFT_OUT = "(This is too long to show here; it is in your notebook.)"
 
 
 def inert(markup: str) -> Markup:
-    """Return HTML of a learner's without anything that acts, leads away or looks like the page.
+    """Remove scripts, forms, links and anything that imitates the page from a learner's HTML.
 
-    What is not seen is left out, also where an entity wrote it.
+    Invisible characters are removed, even if they are written as entities.
     """
     clean = nh3.clean(
         markup,
@@ -57,13 +56,13 @@ def _attribute(tag: str, name: str, value: str) -> str | None:
 
 
 class LearnerHtml:
-    """Makes HTML of one learner's cells, within the limits of a page."""
+    """Makes the HTML of one learner's cells, within the size limits of a page."""
 
     def __init__(self) -> None:
         self._left = {"text": IN_ALL, "pictures": PICTURES, "pixels": MAX_PIXELS_IN_ALL}
 
     def code(self, source: str) -> Markup:
-        """Return code with its colours."""
+        """Return code as HTML with syntax highlighting."""
         text, more = self._cut(seen(source))
         block = Highlight2HTML(pygments_lexer="ipython3")(text)
         inside = block.partition("<pre><span></span>")[2].rpartition("</pre>")[0]
@@ -87,11 +86,11 @@ class LearnerHtml:
             attachments = {}
         try:
             return inert(with_signs(formulas.rendered(markdown, attachments)))
-        except Exception:  # the renderer may raise anything, as for a picture that is not attached
+        except Exception:  # the renderer may raise anything, for example for a missing attachment
             return self._text(markdown)
 
     def outputs(self, outputs: Iterable[NotebookNode]) -> list[Markup]:
-        """Return the HTML of a cell's outputs, those that show nothing left out."""
+        """Return the HTML of a cell's outputs, without empty outputs."""
         return list(filter(None, map(self._output, outputs)))
 
     def _output(self, output: NotebookNode) -> Markup:
@@ -133,23 +132,23 @@ class LearnerHtml:
         return Markup("<pre>{}</pre>").format(shown) if shown.strip() else Markup("")
 
     def _cut(self, text: str) -> tuple[str, str]:
-        """Return what of a text is shown, and what says that this is not all."""
+        """Return the part of a text that is shown, and a note if the text was cut."""
         most = min(LONGEST, self._left["text"])
         self._left["text"] -= min(len(text), most)
         return text[:most], f"\n{LEFT_OUT}" if len(text) > most else ""
 
     def _spend(self, what: str, amount: int) -> bool:
-        """Take an amount from one of the page's limits; return False if too little is left."""
+        """Subtract ``amount`` from one of the page's limits; return False if too little is left."""
         enough = amount <= self._left[what]
         self._left[what] -= amount if enough else 0
         return enough
 
 
 def teachers(markdown: str, attachments: Mapping[str, Any] = MappingProxyType({})) -> Markup:
-    """Return the HTML of the lab's own words, or of a remark on an answer; its links stay."""
+    """Return the HTML of the lab's text, or of a remark on an answer, with all links."""
     try:
         return Markup(formulas.rendered(markdown, attachments))
-    except Exception:  # as above
+    except Exception:  # the renderer may raise anything
         return Markup("<pre>{}</pre>").format(markdown)
 
 

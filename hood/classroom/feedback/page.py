@@ -1,4 +1,4 @@
-"""Write the page: the sum first, then each exercise with its mark, why, and what was handed in."""
+"""Make the page: first the sum of the points, then each exercise with its mark and its answer."""
 
 from __future__ import annotations
 
@@ -28,27 +28,30 @@ from hood.grader.run_record import RunRecord
 from hood.grader.submission.notes import NoteKind
 from hood.judge.report import VerdictReport
 from hood.metadata import KEY
-from hood.verdict import FULL, Verdict, in_points
+from hood.verdict import FULL, Status, Verdict, in_points
 
 TEMPLATES = Path(__file__).parent / "templates"
-ABOUT = "about"  # where in nbgrader's part of the resources the steps of feedback put it
+NO_RESPONSE = "No response."  # nbgrader's comment on an empty answer
+ABOUT = "about"  # key in nbgrader's part of the resources
 
 
 @dataclass(frozen=True)
 class About:
-    """What a page says of a graded notebook that does not stand in it.
+    """The data that the feedback page needs in addition to the graded notebook.
 
     Attributes:
-        student: the learner's id, as it is shown.
-        notebook: its name, by which the class's rules call exercises of a lab with several.
-        score: what was earned in it, or words in place of that; ``most`` is what it is of.
-        remarks: sentences on the whole, where no rules of a class say them.
-        rules: what the class's rules say.
-        term: the learner's total in words, or empty.
-        verdicts: by the names of the graded cells; only those that the learner may see.
-        rubrics: of answers that a person has marked, by the same names.
-        lessons: the address of the course's site, or empty.
-        verdicts_alone: whether nothing else is shown, because it takes too much work.
+        student: the learner's id, as shown on the page.
+        notebook: the notebook's name. If a lab has several notebooks, the class's rules put this
+            name before the names of exercises.
+        score: the points earned, or a phrase if there is no number.
+        most: the maximum of ``score``.
+        remarks: sentences on the whole notebook, for a class without rules.
+        rules: the class's rules.
+        term: sentences on the learner's total of the term; empty without a total.
+        verdicts: the verdicts that the learner may see, keyed by the names of the graded cells.
+        rubrics: the rubrics of answers that a person marked, keyed by the same names.
+        lessons: the address of the course's site; empty if there is none.
+        verdicts_alone: whether only verdicts are shown, because the rest takes too much work.
     """
 
     student: str = ""
@@ -64,9 +67,7 @@ class About:
     verdicts_alone: bool = False
 
 
-EARLIER = (
-    "You added a request for a regrade, and nothing else: your earlier time of handing in counts."
-)
+EARLIER = "You only added a request for a regrade, so the time of your earlier hand-in counts."
 
 
 @dataclass(frozen=True)
@@ -74,11 +75,12 @@ class Mark:
     """The mark beside an exercise's title.
 
     Attributes:
-        words: such as ``2 of 3 points``.
-        reached: ``full``, ``some``, ``none``, or ``open`` where there is none.
-        share: of the points, between 0 and 1, for the bar.
-        why: sentences on how it came about.
-        by_person: whether a person gave it.
+        words: the mark as text, such as ``2 of 3 points``.
+        reached: how many of the points the learner has: ``full``, ``some`` or ``none``; ``open`` if
+            there is no mark.
+        share: the share of the points, between 0 and 1, for the bar.
+        why: sentences that explain the mark.
+        by_person: whether a person gave the mark.
     """
 
     words: str
@@ -95,7 +97,7 @@ def render(nb: NotebookNode, about: About) -> str:
     found = list(segments(nb))
     run = RunRecord.of(nb.metadata)
     if any(note.kind is NoteKind.UNREADABLE for note in run.notes):
-        about = replace(about, verdicts={})  # they are on the lab as it was released
+        about = replace(about, verdicts={})  # these verdicts are about the lab as released
     exercises = [
         _exercise(one, about, marks, theirs) | {"earlier": run.earlier.get(one.name, "")}
         for one in found
@@ -117,7 +119,7 @@ def render(nb: NotebookNode, about: About) -> str:
 
 
 def _sum(about: About) -> tuple[str, str]:
-    """Return what stands largest on the page, and what it is of."""
+    """Return the number of points, which the page shows in large letters, and the text after it."""
     if counted := about.rules.counted:
         so_far = "" if counted.is_final else " so far"
         return number(counted.counts), f"of {number(counted.most)} points count{so_far}"
@@ -140,7 +142,7 @@ def _whole(about: About) -> list[str]:
 def _exercise(
     segment: Segment, about: About, marks: Mapping[str, CountedMark], theirs: LearnerHtml
 ) -> dict[str, Any]:
-    """Return what the template shows of one exercise."""
+    """Return the template's values for one exercise."""
     cell, name = segment.graded, segment.name
     assert cell is not None
     verdict = about.verdicts.get(name)
@@ -148,6 +150,7 @@ def _exercise(
     in_words = is_task(cell) or cell.cell_type == "markdown"
     graded_cells = [cell] if cell.cell_type == "code" else []
     said = [c.metadata.nbgrader.get("comment") for c in [cell, *segment.cells] if _is_asked(c)]
+    untouched = verdict is not None and verdict.status is Status.NOT_ATTEMPTED
     by_tests = verdict is None and is_self_judged(cell)
     return {
         "anchor": f"exercise-{name}",
@@ -161,9 +164,16 @@ def _exercise(
         "answer": _cells(segment, theirs) if in_words else [],
         "cells": [] if in_words else _cells(segment, theirs, graded_cells),
         "tests": theirs.code(cell.source) if by_tests else "",
-        "remarks": [teachers(text) for text in said if text],
+        "remarks": [
+            _remark(text) for text in said if text and not (untouched and text == NO_RESPONSE)
+        ],
         "rubric": teachers(about.rubrics[name]) if name in about.rubrics else "",
     }
+
+
+def _remark(comment: str) -> Markup:
+    """Return a person's remark as HTML; nbgrader's comment on an empty answer in our words."""
+    return teachers("You gave no answer." if comment == NO_RESPONSE else comment)
 
 
 def _is_asked(cell: NotebookNode) -> bool:
@@ -204,7 +214,7 @@ def _reached(share: float) -> str:
 
 
 def _reads(verdict: Verdict, lessons: str) -> Markup | str:
-    """Return what to read again, with a link where the course has a site."""
+    """Return which section of a lesson to read again, with a link if the course has a site."""
     if verdict.status in FULL or not verdict.section:
         return ""
     words = page_style.in_code(f"lesson {verdict.lesson}, “{verdict.section}”")
@@ -215,7 +225,7 @@ def _reads(verdict: Verdict, lessons: str) -> Markup | str:
 def _cells(
     segment: Segment, theirs: LearnerHtml, graded: list[NotebookNode] | None = None
 ) -> list[dict[str, Any]]:
-    """Return what the template shows of a segment's cells: text, code, and what it showed."""
+    """Return the template's values for a segment's cells: text, code, and outputs."""
     shown, left = [], OUTPUTS
     for cell in [*segment.cells, *(graded or [])]:
         code, words = Markup(""), Markup("")

@@ -1,5 +1,5 @@
-"""How tables are read and written, and how pages look.
+"""Read and write tables, and give all pages the same look.
 
-``tables`` reads a table that comes from outside, ``spreadsheet`` writes one, ``page_style`` makes a
-page of a template, and ``words`` has what pages and terminals say alike.
+``tables`` reads a table from outside, ``spreadsheet`` writes a table, ``page_style`` makes a page
+from a template, and ``words`` formats numbers for pages and terminals.
 """

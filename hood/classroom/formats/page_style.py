@@ -1,4 +1,4 @@
-"""The look of the pages that are one file: the class report, and each learner's feedback."""
+"""The look of the two pages that are single files: the class report and a learner's feedback."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def render(folder: Path, template: str, **about: Any) -> str:
     """Return a page made from a template that extends ``base.html.j2``.
 
     Args:
-        folder: of the template; what it includes may lie beside it.
-        about: what the template shows. Everything is escaped.
+        folder: the folder of the template and of the templates that it includes.
+        about: the template's values, which are escaped.
     """
     environment = Environment(
         loader=FileSystemLoader([folder, TEMPLATES]),

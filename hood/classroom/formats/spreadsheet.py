@@ -1,4 +1,4 @@
-"""Tables as CSV, which somebody opens in a spreadsheet."""
+"""Write tables as CSV that is safe to open in a spreadsheet program."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from typing import Any
 
 from hood.atomic_files import replacing
 
-FOR_EXCEL = "utf-8-sig"  # with a mark, without which Excel misreads accents
+FOR_EXCEL = "utf-8-sig"  # with a byte order mark: without it Excel misreads accents
 FORMULA = tuple("=+-@|%＝＋－＠")
 SEPARATED = re.compile(r"(;[\s\"]*)(?=[=+\-@|%＝＋－＠])")
 
 
 def write_table(path: Path, rows: Iterable[Iterable[Any]], encoding: str = FOR_EXCEL) -> None:
-    """Write a table, its headings first; a file is replaced when the new one is complete.
+    """Write a table to a file. The first of ``rows`` has the headings.
 
-    Raises OSError when it can't be written, with the file's name.
+    An existing file stays until the new file is complete, and is then replaced.
     """
     device = path.exists() and not path.is_file()  # such as /dev/stdout
     with (
@@ -30,8 +30,8 @@ def write_table(path: Path, rows: Iterable[Iterable[Any]], encoding: str = FOR_E
 
 
 def safe(value: Any) -> Any:
-    """Return the value so that no spreadsheet takes it for a formula. Numbers stay numbers."""
-    if not isinstance(value, str) or value in FORMULA:  # a sign alone computes nothing
+    """Change a value so that no spreadsheet program reads it as a formula. Numbers stay numbers."""
+    if not isinstance(value, str) or value in FORMULA:  # a sign alone is no formula
         return value
     line = " ".join(value.split())
     return SEPARATED.sub(r"\1'", f"'{line}" if line.startswith(FORMULA) else line)

@@ -1,4 +1,4 @@
-"""Read a table that comes from outside: of an LMS, or as a spreadsheet program has saved it."""
+"""Read a table from outside: exported by an LMS, or saved by a spreadsheet program."""
 
 from __future__ import annotations
 
@@ -15,17 +15,18 @@ from typing import NamedTuple
 from hood import UserError
 from hood.grader.submission.names import nfc
 
-MAX_BYTES = 16 << 20  # of one table; a line of 200 characters for each of 80,000 learners
-MAX_COLUMNS = 1_000
+# bytes of a CSV file; this is enough for 80,000 learners with lines of 200 characters
+MAX_BYTES = 16 << 20
+MAX_COLUMNS = 1_000  # columns of a CSV file
 SEPARATORS = ",;\t"
-SEPARATOR = re.compile(r"\ufeff?sep=([,;\t])\r?\n", re.IGNORECASE)  # as a first line, Excel's own
-MAX_ABOVE = 10  # a title and the like, above the headings
+SEPARATOR = re.compile(r"\ufeff?sep=([,;\t])\r?\n", re.IGNORECASE)  # Excel's own first line
+MAX_ABOVE = 10  # rows above the headings, such as a title
 SPACE = re.compile(r"[\s\u200b\u2060\ufeff]+")
 MARKS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16", b"\xef\xbb\xbf": "utf-8-sig"}
 
 
 class Row(NamedTuple):
-    """A row's text in each column, and the line in the file where it begins."""
+    """A row's text in each column, and the line in the file where the row begins."""
 
     line: int
     cells: dict[str, str]
@@ -33,23 +34,26 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True)
 class Table:
-    """A table's columns and its rows, without empty ones and those that repeat the headings.
+    """A table's columns and its rows, without empty rows and repeated headings.
 
-    Text is in NFC, without spaces around it, and with an ordinary space for each other kind.
+    Text is in NFC, without spaces around it, and with ordinary spaces in place of other kinds.
     """
 
     name: str
     columns: list[str]
     rows: list[Row]
-    note: str = ""  # how it was read, where that was a guess
+    note: str = ""  # says which encoding was guessed; else empty
 
     def where(self, line: int, column: str) -> str:
-        """Return the place of a cell, as an error names it."""
+        """Return where a cell is in the file (line and column), for an error message."""
         return f"{self.name}:{line}, column {column!r}"
 
 
 def read_table(path: Path, wanted: Sequence[Collection[str]] = (), encoding: str = "") -> Table:
-    """Return the table in a file, as :func:`table_of`. Raises UserError when it can't be read."""
+    """Return the table in a file, as :func:`table_of` reads it.
+
+    Raises UserError when the file can't be read.
+    """
     try:
         with path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)
@@ -64,17 +68,20 @@ def table_of(
     """Return the table in a file's bytes.
 
     Args:
-        name: of the file, for errors.
-        wanted: sets of columns. The first row that has all of one is the headings; by default, and
-            where there is none, the first row.
-        encoding: of the file, where somebody says it; by default it is found out.
+        name: the file's name, for errors.
+        wanted: sets of column names. The first row that contains all names of one set is the row of
+            headings. If there is no such row, the headings are the first row of the file.
+        encoding: the file's encoding; by default it is detected.
 
     Raises:
-        UserError: when it is too large, no text, not closed behind a quotation mark, has more
-            cells in a row than columns, or a wanted column twice.
+        UserError: when the file is too large or is not text. Also when a quotation mark is not
+            closed, when a row has more cells than the table has columns, or when two columns have
+            the same wanted name.
     """
     if len(data) > MAX_BYTES:
-        raise UserError(f"{name} is larger than {MAX_BYTES >> 20} MB: expected a table of a class")
+        raise UserError(
+            f"{name} is larger than {MAX_BYTES >> 20} MB: expected the table of one class"
+        )
     text, note = (_as_said(data, name, encoding), "") if encoding else _decoded(data, name)
     sets = [{plain(column) for column in columns} for columns in wanted]
     separator, above = _form(text, sets)
@@ -84,13 +91,13 @@ def table_of(
         raise UserError(f"{name} has {len(columns)} columns, expected at most {MAX_COLUMNS}")
     for one in {one for columns_of_set in sets for one in columns_of_set}:
         if columns.count(one) > 1:
-            raise UserError(f"{name} has two columns {one!r}: expected one of that name")
+            raise UserError(f"{name} has two columns {one!r}: expected one column of that name")
     found = []
     for line, cells in rows:
         if any(cells[len(columns) :]):
             raise UserError(
-                f"{name}:{line}: expected {len(columns)} cells, as there are headings, and there "
-                f"are {len(cells)}: a cell with {separator!r} in it needs quotation marks"
+                f"{name}:{line}: expected {len(columns)} cells, one for each heading, got "
+                f"{len(cells)}: a cell with {separator!r} in it needs quotation marks"
             )
         if cells != columns:
             found.append(Row(line, dict(zip_longest(columns, cells[: len(columns)], fillvalue=""))))
@@ -98,24 +105,24 @@ def table_of(
 
 
 def plain(text: str) -> str:
-    """Return a cell's text in NFC, without spaces around it, and with ordinary ones in it."""
+    """Normalize a cell's text: to NFC, without spaces around it, and with only ordinary spaces."""
     return SPACE.sub(" ", nfc(text)).strip()
 
 
 def _decoded(data: bytes, name: str) -> tuple[str, str]:
-    """Return a file's text; also how it was read, where nothing in it says so."""
+    """Return a file's text, and a note if its encoding was guessed."""
     if data.startswith(b"PK\x03\x04"):
         raise UserError(f"{name} is a spreadsheet, expected CSV: save it as CSV in UTF-8")
-    nulls = data[:2_000].count(0) * 3 > len(data[:2_000])  # UTF-16 without its mark
+    nulls = data[:2_000].count(0) * 3 > len(data[:2_000])  # UTF-16 without a byte order mark
     guess = ["utf-16-be" if data[:1] == b"\0" else "utf-16-le"] if nulls else ["utf-8", "cp1252"]
     for encoding in [one for mark, one in MARKS.items() if data.startswith(mark)] or guess:
         with suppress(UnicodeDecodeError):
             text = data.decode(encoding)
             if "\0" in text:
                 break
-            said = f"{name} is not in UTF-8: it was read as Windows-1252. Look at its accents"
+            said = f"{name} is not in UTF-8, so it was read as Windows-1252. Check its accents"
             return text, said if encoding == "cp1252" else ""
-    raise UserError(f"{name} is no text in UTF-8, UTF-16 or Windows-1252: save it as CSV in UTF-8")
+    raise UserError(f"{name} is not text in UTF-8, UTF-16 or Windows-1252: save it as CSV in UTF-8")
 
 
 def _as_said(data: bytes, name: str, encoding: str) -> str:
@@ -126,12 +133,12 @@ def _as_said(data: bytes, name: str, encoding: str) -> str:
 
 
 def _form(text: str, sets: list[set[str]]) -> tuple[str, int]:
-    """Return what separates a table's cells, and how many rows stand above its headings."""
+    """Return the separator of a table's cells, and the number of rows above its headings."""
     told = SEPARATOR.match(text)
     forms: list[tuple[bool, int, str, int]] = []
     for separator in told[1] if told else SEPARATORS:
         top: list[list[str]] = []
-        with suppress(UserError):  # told when all of it is read, if this is its separator
+        with suppress(UserError):  # reported later, if this is the separator
             top.extend(cells for _, cells in islice(_rows(text, separator, ""), MAX_ABOVE))
         has = [at for at, cells in enumerate(top) if any(one <= {*cells} for one in sets)]
         at = has[0] if has else 0
@@ -152,6 +159,6 @@ def _rows(text: str, separator: str, name: str) -> Iterator[tuple[int, list[str]
                 yield begins, plainly
     except csv.Error as error:
         raise UserError(
-            f"{name}:{line}: expected a quotation mark only around a whole cell, and one twice "
-            f"within it: {error}"
+            f"{name}:{line}: expected quotation marks only around a whole cell (within the "
+            f"cell, each one must be doubled): {error}"
         ) from error

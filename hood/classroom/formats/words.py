@@ -1,4 +1,4 @@
-"""Numbers and sentences as a page or a terminal shows them."""
+"""Format numbers and sentences for a page or a terminal."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def percent(value: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Return seconds as text: ``0.4 s``, ``3 min 20 s``, ``2 h 5 min``, ``3 days 1 h``."""
+    """Return a duration as text: ``0.4 s``, ``3 min 20 s``, ``2 h 5 min`` or ``3 days 1 h``."""
     if seconds < 9.95:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)

@@ -1,8 +1,9 @@
-"""Tell a gradebook that is older than the graded files beside it, as a copy is that was restored.
+"""Detect a gradebook that is older than the graded files beside it, such as a restored copy.
 
-Each grade that is recorded is counted in the gradebook, in the same transaction, and the count is
-then written into ``autograded/.recorded``. So the gradebook's count is never the smaller one,
-whatever is killed, unless the gradebook is an older copy, or another one.
+The gradebook counts the recorded grades: the transaction that records a grade also increases the
+count. After that, the count is written into ``autograded/.recorded``. So if the gradebook's count
+is smaller than the count in this file, the gradebook is an older copy, or a different gradebook.
+This is true even if a process was killed between the two steps.
 """
 
 from __future__ import annotations
@@ -33,20 +34,20 @@ BOOK = Table(
 
 
 class Count(NamedTuple):
-    """How many grades were recorded in which gradebook."""
+    """The name of a gradebook, and how many grades were recorded in this gradebook."""
 
     book: str
     recorded: int
 
     def is_older_than(self, other: Count | None) -> bool:
-        """Return whether a gradebook with this count lacks what the other one has counted."""
+        """Return whether a gradebook with this count lacks grades that ``other`` includes."""
         return other is not None and (self.book != other.book or self.recorded < other.recorded)
 
 
 def count_in(session: Session, more: int = 0) -> Count:
-    """Count more grades in this transaction, and return the gradebook's count.
+    """Increase the gradebook's count by ``more`` in this transaction, and return the new count.
 
-    The table must be there. A gradebook that has no name yet gets one.
+    The table of the count must exist. If the gradebook has no name yet, it gets one.
     """
     if more:
         session.execute(update(BOOK).values(recorded=BOOK.c.recorded + more))
@@ -58,28 +59,29 @@ def count_in(session: Session, more: int = 0) -> Count:
 
 
 def rename_book(session: Session) -> Count:
-    """Give the gradebook another name: from now on it is the one that counts."""
+    """Give the gradebook a new name, so that from now on it is the current gradebook."""
     session.execute(BOOK.delete())
     return count_in(session)
 
 
 def count_in_files(course: Course) -> Count | None:
-    """Return the last count that was written beside the graded files; None where there is none."""
+    """Return the last count that was written beside the graded files; None if there is no count."""
     try:
         book, recorded = _file(course).read_text(encoding="ascii").split()
         return Count(book, int(recorded))
     except FileNotFoundError:
         return None
     except (OSError, ValueError):
-        return Count("", 0)  # no gradebook's: what is unknown is looked for
+        return Count("", 0)  # matches no gradebook, so the files are compared
 
 
 def write_count(course: Course, count: Count) -> None:
     """Write the gradebook's count beside the graded files.
 
-    Where that fails, the file has a smaller count, which accuses no gradebook.
+    If the write fails, the file keeps a smaller count, so the gradebook does not look too old.
     """
-    # always the same name, as one run records at a time: what a killed one left is overwritten
+    # The new file always has the same name. Only one run records at a time, and it overwrites the
+    # file of a killed run.
     fresh = _file(course).with_name(f"{FILE}.new")
     with suppress(OSError):
         fresh.parent.mkdir(parents=True, exist_ok=True)
@@ -93,10 +95,10 @@ def _file(course: Course) -> Path:
 
 
 def unknown(course: Course, lab: str, known: Mapping[str, str]) -> list[str]:
-    """Return whose graded files of a lab are not those that the gradebook has grades for.
+    """Return the learners whose graded files in a lab are unknown to the gradebook.
 
     Args:
-        known: the id of the job whose grades it has, by learner.
+        known: the id of the job that gave the recorded grades, keyed by learner.
     """
     found = []
     for student in course.students("autograded", lab):
@@ -108,15 +110,15 @@ def unknown(course: Course, lab: str, known: Mapping[str, str]) -> list[str]:
 
 
 def older_book(who: Collection[str]) -> str:
-    """Return that the gradebook is older than some graded files, and what to do."""
+    """Return the error message for a gradebook that is older than some graded files."""
     named = ", ".join(list(who)[:MOST_NAMED])
     more = f" and {len(who) - MOST_NAMED} more" if len(who) > MOST_NAMED else ""
     many = f"{len(who)} learners' files" if len(who) > 1 else "one learner's files"
     return (
-        f"the gradebook is older than what lies in autograded/: it does not know the grades of "
-        f"{many} there ({named}{more}). Is it a copy that was put back? Then it also lacks "
-        "the marks that people have given since, and the time of the first hand-in of a learner "
-        "who has asked for a regrade, who would be late. Nothing was graded. Put the newest "
-        "gradebook back (`python -m hood restore FILE`), or go on with `--accept-older-book`: "
+        "the gradebook is older than the files in autograded/: it does not know the grades of "
+        f"{many} there ({named}{more}). Is it a restored copy? Then it also lacks the marks that "
+        "people gave after the copy was made. It also lacks the first hand-in time of learners "
+        "who asked for a regrade, so they would count as late. Nothing was graded. Restore the "
+        "newest gradebook (`python -m hood restore FILE`), or go on with `--accept-older-book`: "
         "then these learners are graded again, and the time of their newest hand-in counts"
     )

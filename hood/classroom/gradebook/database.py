@@ -1,4 +1,4 @@
-"""The gradebook's database: how it is opened and written, and what is said of its errors."""
+"""Open and write the gradebook's database, and turn its errors into messages."""
 
 from __future__ import annotations
 
@@ -16,32 +16,35 @@ from hood import UserError
 from hood.atomic_files import why_not_written
 from hood.grader.course import Course, no_gradebook
 
-PATIENCE = 60.0  # seconds to wait for what another program has locked
-LOCKED = "55P03"  # PostgreSQL's code, which does not depend on the language of its messages
+PATIENCE = 60.0  # seconds to wait for another program's lock
+LOCKED = "55P03"  # PostgreSQL's code for a lock that can't be had; it is the same in all languages
 
 
 def waiting(db_url: str, seconds: float) -> str:
-    """Return a database's address with how long to wait for what another program locks."""
+    """Add to a database's address how many seconds to wait for another program's lock."""
     url = make_url(db_url)
     if url.get_backend_name() == "sqlite":
         url = url.update_query_dict({"timeout": str(seconds)})
-    elif url.get_backend_name() == "postgresql":  # which waits for ever by itself
+    elif url.get_backend_name() == "postgresql":  # by default, it waits without a limit
         said = f"{url.query.get('options', '')} -c lock_timeout={int(seconds * 1000)}"
         url = url.update_query_dict({"options": said.strip()})
     return url.render_as_string(hide_password=False)
 
 
 def engine_of(db_url: str, seconds: float = 0.0) -> Engine:
-    """Return an engine that waits so long (by default ``PATIENCE``) and keeps no connection."""
+    """Return an engine that closes each connection after use.
+
+    The engine waits ``seconds`` for a lock, or ``PATIENCE`` seconds if ``seconds`` is 0.
+    """
     return create_engine(waiting(db_url, seconds or PATIENCE), poolclass=NullPool)
 
 
 @contextmanager
 def writing(engine: Engine) -> Iterator[Connection]:
-    """Run enclosed code in one transaction, which nobody else writes beside in SQLite.
+    """Run the enclosed code in one transaction; in SQLite no other program can write then.
 
-    Its write lock is taken at once: what is read is what will be replaced, and a locked database is
-    noticed before anything is done.
+    The write lock is taken when the transaction begins. So nothing changes between reading and
+    writing, and a locked database is noticed before any work is done.
     """
     with engine.connect() as connection, connection.begin():
         if engine.dialect.name == "sqlite":
@@ -54,8 +57,8 @@ def errors_in_words(course: Course, then: str, seconds: float = 0.0) -> Iterator
     """Turn errors of the gradebook's database into a UserError that says what to do.
 
     Args:
-        then: what was done or not, and what to do, in sentences.
-        seconds: for which a lock was waited for; by default ``PATIENCE``.
+        then: the end of the message: what was done, and what to do.
+        seconds: how long the caller waited for a lock; by default ``PATIENCE``.
     """
     try:
         yield
@@ -68,8 +71,8 @@ def errors_in_words(course: Course, then: str, seconds: float = 0.0) -> Iterator
             if not isinstance(cause, OperationalError):
                 raise
             why = why_not_written(cause, course.database) or (
-                f"the gradebook can't be used: another program has kept it locked for "
-                f"{seconds or PATIENCE:g} s; close what is open on it"
+                "the gradebook can't be used: another program has kept it locked for "
+                f"{seconds or PATIENCE:g} s; close that program"
                 if _is_locked(cause)
                 else f"the gradebook can't be used: {str(cause.orig).strip()}"
             )
@@ -77,7 +80,7 @@ def errors_in_words(course: Course, then: str, seconds: float = 0.0) -> Iterator
 
 
 def submissions_of(lab: str, *columns: Any, student: str = "") -> Select[Any]:
-    """Return what asks for columns of a lab's submissions; of one student's, or of all."""
+    """Return a query for columns of a lab's submissions, of one student or of all students."""
     query = (
         select(*columns)
         .select_from(SubmittedAssignment)
@@ -88,7 +91,7 @@ def submissions_of(lab: str, *columns: Any, student: str = "") -> Select[Any]:
 
 
 def marks_of(lab: str, *columns: Any, student: str = "") -> Select[Any]:
-    """Return what asks for columns of the marks in a lab, as :func:`submissions_of`."""
+    """Return a query for columns of the marks in a lab, like :func:`submissions_of`."""
     return (
         submissions_of(lab, *columns, student=student)
         .join(SubmittedNotebook, SubmittedNotebook.assignment_id == SubmittedAssignment.id)
@@ -102,11 +105,11 @@ def cause_of(error: Exception) -> BaseException | None:
 
 
 def state_of(error: BaseException | None) -> str:
-    """Return PostgreSQL's code of an error, or an empty string."""
+    """Return PostgreSQL's code of an error; empty if the error has no such code."""
     return getattr(getattr(error, "orig", None), "sqlstate", None) or ""
 
 
 def _is_locked(error: OperationalError) -> bool:
     code = getattr(error.orig, "sqlite_errorcode", 0)
-    primary = code & 0xFF  # the rest of an extended code says where SQLite met the lock
+    primary = code & 0xFF  # the higher bits of an extended code say where SQLite found the lock
     return primary in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED) or state_of(error) == LOCKED

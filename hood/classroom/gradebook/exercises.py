@@ -1,4 +1,4 @@
-"""Find a graded notebook's exercises: each graded cell, with the cells that belong to it."""
+"""Split a graded notebook into exercises. An exercise is a graded cell and the cells around it."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ class Segment:
     """A part of a notebook, with at most one graded cell.
 
     Attributes:
-        title: the heading above it; empty before the first one.
-        graded: the cell with the mark; None where nothing is marked.
+        title: the heading above the segment; empty for a segment before the first heading.
+        graded: the cell with the mark; None if the segment has no such cell.
         question: the lab's own text.
-        cells: all others, in their order: what the learner wrote, and the lab's own cells.
+        cells: all other cells, from the learner or from the lab, in the notebook's order.
     """
 
     title: str = ""
@@ -31,20 +31,20 @@ class Segment:
 
     @property
     def name(self) -> str:
-        """The name of the graded cell; empty without one."""
+        """The name of the graded cell; empty if there is no graded cell."""
         return str(self.graded.metadata.nbgrader.grade_id) if self.graded else ""
 
 
 def segments(nb: NotebookNode) -> Iterator[Segment]:
     """Yield a graded notebook's segments in their order.
 
-    One begins at a heading of the lab's own, and in a segment with a graded cell at the next
-    solution or graded cell.
+    Each heading of the lab begins a segment. After a graded cell, the next solution cell or graded
+    cell also begins a segment.
     """
     now = Segment()
     for cell in nb.cells:
         by = added_by(cell)
-        if by == "grader":  # its notes, which the metadata has, too
+        if by == "grader":  # the grader's notes are in the metadata too
             continue
         is_text = cell.cell_type == "markdown" and not by and not is_solution(cell)
         heading = HEADING.search(cell.source) if is_text else None
@@ -62,17 +62,17 @@ def segments(nb: NotebookNode) -> Iterator[Segment]:
 
 
 def added_by(cell: NotebookNode) -> str:
-    """Return who added a cell to the lab's: ``learner``, ``grader``; empty for the lab's own."""
+    """Return who added a cell: ``learner`` or ``grader``; empty for a cell of the lab itself."""
     return text(mapping(cell.metadata.get(KEY)).get("by"))
 
 
 def is_answer(cell: NotebookNode) -> bool:
-    """Return whether the text of a cell is the learner's."""
+    """Return whether a learner wrote the text of a cell."""
     return bool(is_solution(cell)) or added_by(cell) == "learner"
 
 
 def code_by_exercise(nb: NotebookNode) -> dict[str, str]:
-    """Return the code in which a notebook answers each exercise with a graded code cell."""
+    """Return the learner's code for each exercise with a graded code cell."""
     return {
         segment.name: "\n".join(
             cell.source for cell in segment.cells if cell.cell_type == "code" and is_answer(cell)

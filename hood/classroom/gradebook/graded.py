@@ -1,8 +1,9 @@
-"""Read the results of a graded lab, one learner at a time: scores, verdicts, and why to look.
+"""Read the results of a graded lab, one learner at a time.
 
-Scores come from nbgrader's gradebook, with a few queries for hundreds of learners. The rest comes
-from the autograded notebooks, each read once. One may have been graded without a sandbox, where a
-learner's code can write anything into it: values that do not have the expected type are missing.
+Scores come from nbgrader's gradebook, with a few queries for hundreds of learners. All other data
+come from the autograded notebooks; each notebook is read once. If a notebook was graded without a
+sandbox, the learner's code may have written anything into the notebook. So a value of an unexpected
+type is treated as missing.
 """
 
 from __future__ import annotations
@@ -40,33 +41,33 @@ from hood.grader.submission.notes import NoteKind
 from hood.verdict import TRIED, Cause, Status, Verdict
 
 AT_ONCE = 250  # learners per query
-NOT_RUN = f'"{Status.NOT_RUN}"'.encode()  # as a verdict in a notebook's file says it
+NOT_RUN = f'"{Status.NOT_RUN}"'.encode()  # in the JSON of a verdict
 
 
 class ReasonKind(StrEnum):
-    """Kinds of reasons why a person should look at a submission, the most severe first."""
+    """Kinds of reasons to look at a submission, with the most severe kind first."""
 
     UNGRADED = "ungraded"
     UNREAD = "unread"
-    FOREIGN = "foreign"  # no answer to the lab in a notebook
-    COPIES = "copies"  # of the notebook beside it
-    TIME = "time"  # of the submission can't be read
-    REGRADE = "regrade"  # the learner asks for it
+    FOREIGN = "foreign"  # the notebook answers another lab
+    COPIES = "copies"  # there are copies beside the notebook
+    TIME = "time"  # the submission's time can't be read
+    REGRADE = "regrade"  # the learner asks for a regrade
     TOUCHED = "touched"
     STOPPED = "stopped"
-    NEWER_PYTHON = "newer python"  # is what the notebook was written with
+    NEWER_PYTHON = "newer python"  # the notebook was written with a newer Python
     UNJUDGED = "unjudged"
     UNDEFINED = "undefined"
 
 
-# Kinds of notes after which a person should look, with the kind of reason and its text.
+# Kinds of notes that need a person's look, with the kind of reason and its text.
 TELLING = {
     NoteKind.UNREADABLE: (ReasonKind.UNREAD, "not readable"),
     NoteKind.FOREIGN: (ReasonKind.FOREIGN, "another notebook"),
     NoteKind.CHANGED: (ReasonKind.TOUCHED, "a graded cell was edited"),
     NoteKind.SETTINGS: (ReasonKind.TOUCHED, "grading settings were changed"),
     NoteKind.TAGS: (ReasonKind.TOUCHED, "cell tags were set"),
-    NoteKind.ANOTHER: (ReasonKind.COPIES, "copies of the notebook lie beside it"),
+    NoteKind.ANOTHER: (ReasonKind.COPIES, "there are copies of the notebook beside it"),
     NoteKind.TIMESTAMP: (ReasonKind.TIME, "the time of the submission can't be read"),
 }
 # Causes of a missing verdict, with the kind of reason. All other causes are UNJUDGED.
@@ -81,10 +82,10 @@ STOPS = {
 
 @dataclass(frozen=True)
 class Reason:
-    """Why a person should look at a submission, or a cell of it; programs decide by the kind.
+    """Why a person should look at a submission, or at one of its cells.
 
     Attributes:
-        anonymous: the text without the learner's own words.
+        anonymous: the text of the reason without the learner's own words.
     """
 
     kind: ReasonKind
@@ -101,10 +102,12 @@ class Request:
     """A learner's request for a regrade of an exercise.
 
     Attributes:
-        why: in the learner's own words.
-        earlier, now: what the verdict gave before the request and gives now; empty where unknown.
-        asks_alone: whether nothing else is new in the submission, so that the earlier time counts.
-        answered: whether a person has given the exercise a mark since.
+        why: the reason, in the learner's own words.
+        earlier: the points of the verdict before the request, as text; empty if unknown.
+        now: the points of the present verdict, as text; empty if unknown.
+        asks_alone: whether only the request is new in the submission. If so, the time of the
+            earlier hand-in counts.
+        answered: whether a person has marked the exercise since the request.
     """
 
     exercise: str
@@ -116,19 +119,19 @@ class Request:
 
     @property
     def gave(self) -> str:
-        """What the verdicts gave, as the end of a sentence."""
+        """The points of both verdicts, as a clause that ends a sentence."""
         both = f"; {self.earlier} before, {self.now} now" if self.earlier and self.now else ""
         return both or (f"; {self.now}" if self.now else "")
 
 
 @dataclass(frozen=True)
 class GradedNotebook(RunRecord):
-    """One learner's notebook after grading: the record of its run, and what else it holds.
+    """One learner's notebook after grading, with the record of the grading run.
 
     Attributes:
-        problem: why the file could not be read, or empty.
-        requests: what its learner wants graded again, and why, by exercise.
-        code: in which its learner answers each exercise.
+        problem: why the file could not be read; empty if it was read.
+        requests: the learner's reasons for a regrade, keyed by exercise.
+        code: the code of the learner's answers, keyed by exercise.
         graded_at: when the file was written; seconds since the epoch.
     """
 
@@ -140,7 +143,7 @@ class GradedNotebook(RunRecord):
 
 
 def read_graded(path: Path) -> GradedNotebook:
-    """Read one notebook in ``autograded/``. nbgrader wrote it, so its format is not validated."""
+    """Read one notebook in ``autograded/``, without validation, because nbgrader wrote it."""
     try:
         nb = nbformat.v4.reads(path.read_text(encoding="utf-8"))
         found = GradedNotebook.of(nb.metadata)
@@ -156,7 +159,10 @@ def read_graded(path: Path) -> GradedNotebook:
 
 @dataclass(frozen=True)
 class GradedCell:
-    """A cell that earns points; with its notebook's name in front if the lab has several."""
+    """A cell with points.
+
+    If the lab has several notebooks, the cell's name starts with the name of its notebook.
+    """
 
     name: str
     points: float
@@ -168,15 +174,15 @@ class Graded:
     """One graded submission.
 
     Attributes:
-        name: first and last name, or the id if the gradebook has none.
-        scores: points by graded cell; None for a cell without a score.
+        name: the learner's first and last name, or the id if the gradebook has no name.
+        scores: the points, keyed by graded cell; None for a cell without a score.
         waiting: cells that a person has to mark, or to review.
         lost: cells without a mark, because their notebook could not be read or graded.
         unmarked: automatic cells without a score, because grading did not finish.
         by_person: cells to which a person gave a mark.
-        extra: extra credit, which is part of the scores, by graded cell.
-        late: by how many seconds it came late; None where its time is unknown.
-        penalty: the points that nbgrader takes off for that.
+        extra: the extra credit that the scores include, keyed by graded cell.
+        late: how many seconds late the submission came; None if its time is unknown.
+        penalty: the points that nbgrader subtracts for lateness.
     """
 
     student: str
@@ -194,12 +200,12 @@ class Graded:
 
     @property
     def verdicts(self) -> dict[str, Verdict]:
-        """Verdicts by graded cell."""
+        """The verdicts, keyed by graded cell."""
         return self.run.verdicts
 
     @property
     def points(self) -> float:
-        """Points earned so far, without any late penalty."""
+        """The points earned so far, before any late penalty."""
         return sum(score or 0.0 for score in self.scores.values())
 
     @property
@@ -210,12 +216,12 @@ class Graded:
 
     @property
     def unread(self) -> bool:
-        """Whether something could not be read, and has no mark for that."""
+        """Whether a file of the submission has no mark because it could not be read."""
         return any(note.kind is NoteKind.UNREADABLE for note in self.run.notes)
 
     @property
     def asks_alone(self) -> bool:
-        """Whether only a request for a regrade is new in it, so that the earlier time counts."""
+        """Whether only a request for a regrade is new; then the earlier hand-in time counts."""
         return bool(self.run.only_asks)
 
     def reasons(self) -> list[Reason]:
@@ -226,12 +232,12 @@ class Graded:
         if self.run.problem:
             why = [self.run.problem]
         elif self.unmarked - newer and not why and not self.unread:
-            why = ["grading did not get to its end"]
+            why = ["grading did not finish"]
         said = [Reason(ReasonKind.UNGRADED, text) for text in why]
         said += [Reason(*TELLING[n.kind], n.cell or "") for n in notes if n.kind in TELLING]
         for one in self.requests():
             if not one.answered:
-                asks, gave = "a regrade is asked for", one.gave
+                asks, gave = "the learner asks for a regrade", one.gave
                 gave += "; nothing else is new, so the earlier time counts" * one.asks_alone
                 words = f"{asks}: “{one.why}”{gave}"
                 said.append(Reason(ReasonKind.REGRADE, words, one.exercise, f"{asks}{gave}"))
@@ -245,18 +251,18 @@ class Graded:
         for name, verdict in verdicts.items():
             kind = STOPS.get(verdict.cause, ReasonKind.UNJUDGED)
             if verdict.status is not Status.NOT_RUN or (kind is ReasonKind.STOPPED and stopped):
-                continue  # of those that did not run report only the cell that stopped the kernel
+                continue  # report only the cell that stopped the kernel, not the cells after it
             if kind is ReasonKind.UNDEFINED and not attempted:
                 continue
             if name in newer and name in self.by_person and name not in self.waiting:
-                continue  # somebody has looked, and given a mark
+                continue  # a person has looked at the cell, and marked it
             stopped = stopped or kind is ReasonKind.STOPPED
             text = verdict.problem or "the check gave no verdict"
             said.append(Reason(kind, text, name, verdict.anonymous_problem))
         return list(dict.fromkeys(said))
 
     def requests(self) -> list[Request]:
-        """Return what the learner wants graded again. A mark that waits for a look answers none."""
+        """Return the learner's requests. A mark that waits for review does not answer a request."""
         found = []
         for name, why in self.run.requests.items():
             verdict, earlier = self.verdicts.get(name), self.run.earlier.get(name, "")
@@ -270,10 +276,11 @@ class Results:
     """The results of one lab in a course folder.
 
     Args:
-        student: the one who is asked for, where it is one alone: that spares most of the work.
+        student: read only this student's submissions, which saves most of the work.
 
     Raises:
-        UserError: when there is no gradebook, its file is none, or the lab is not in it.
+        UserError: when there is no gradebook, when the file is not a gradebook, or when the
+            gradebook does not have the lab.
     """
 
     def __init__(self, course: Course, lab: str, student: str = ""):
@@ -289,7 +296,8 @@ class Results:
         with Session(self._engine) as session:
             notebooks = select(Notebook).join(Assignment).where(Assignment.name == lab)
             every = list(session.scalars(notebooks))
-            # One without cells was tried out beside the lab's, and nobody has handed it in.
+            # A notebook without cells does not belong to the lab: somebody tried it out in the
+            # lab's folder.
             own = [
                 one for one in every if one.source_cells or one.grade_cells or one.task_cells
             ] or every
@@ -316,20 +324,20 @@ class Results:
 
     @property
     def not_entered(self) -> list[str]:
-        """Learners of the class whose submission is on disk and not in the gradebook."""
+        """The learners of the class who have a submission on disk, but none in the gradebook."""
         known = set(map(nfc, self.students))
         on_disk = set(self.course.students("submitted", self.lab))
         return sorted(self._class.without_others(on_disk - known))
 
     @property
     def passed_over(self) -> dict[str, str]:
-        """Why those who handed the lab in and do not belong to the class are passed over, by id."""
+        """The skipped learners who handed in, by id, each with the reason for skipping them."""
         every = {*self._handed_in, *self.course.students("submitted", self.lab)}
         return self._class.passed_over(every)
 
     @property
     def untimed(self) -> list[str]:
-        """Learners whose submission is in the gradebook without a time."""
+        """The learners whose submissions have no time in the gradebook."""
         return [student for student in self.students if student not in self.late]
 
     @property
@@ -338,7 +346,7 @@ class Results:
         return list(self._cells.values())
 
     def cell_name(self, notebook: str, name: str) -> str:
-        """Return a cell's name: its id, prefixed with the notebook if the lab has several."""
+        """Return a cell's name, with the notebook's name if the lab has several notebooks."""
         return name if len(self.notebooks) == 1 else f"{notebook}/{name}"
 
     def read(
@@ -347,15 +355,17 @@ class Results:
         only: Collection[str] | None = None,
         runs: bool = True,
     ) -> Iterator[Graded]:
-        """Yield every submission, or those of some students, by their ids or a key of these.
+        """Yield the submissions of all or some students, sorted by id, or by the key ``order(id)``.
 
         Args:
-            runs: whether to read the graded notebooks; if not, ``run`` says nothing.
+            runs: whether to read the graded notebooks into ``Graded.run``. If not, ``run`` is
+                empty.
         """
         among = self.students if only is None else set(self.students) & set(only)
         chosen = sorted(among, key=order)
         for start in range(0, len(chosen), AT_ONCE):
-            # A new session for each group of learners: no lock is held while notebooks are read.
+            # A new session for each group of learners, so that no lock exists while notebooks are
+            # read.
             some = chosen[start : start + AT_ONCE]
             who = select(Student.id, Student.first_name, Student.last_name)
             with Session(self._engine) as session:
@@ -367,9 +377,9 @@ class Results:
                 yield self._graded(student, shown[student], marks.get(student, []), run)
 
     def requests(self, only: Collection[str] | None = None) -> Iterator[tuple[Graded, Request]]:
-        """Yield the requests for a regrade of all students or some, each with its submission.
+        """Yield the requests for a regrade of all or some students, each with its submission.
 
-        Only the notebooks that may hold one are read.
+        Only notebooks that may contain a request are read.
         """
         among = self.students if only is None else set(self.students) & set(only)
         asking = [one for one in among if any(_passes(path, may_ask) for path in self._paths(one))]
@@ -377,10 +387,11 @@ class Results:
             yield from ((graded, request) for request in graded.requests())
 
     def withheld(self, student: str) -> dict[str, float]:
-        """Return the points that the machine could not ask a learner for, by graded cell.
+        """Return how many points each graded cell of a learner lacks because a check could not run.
 
-        Most notebooks have none, and of those the text alone is looked at: a list of a whole class
-        asks for this each time it is shown.
+        In most notebooks, no cell lacks points. To save time, this method parses a notebook only if
+        a search in the notebook's bytes finds a check that was not run. Time is important here,
+        because formgrader's list of submissions calls this method whenever the list is shown.
         """
         found: dict[str, float] = {}
         for name, path in zip(self.notebooks, self._paths(student), strict=True):
@@ -447,7 +458,7 @@ class Results:
         )
 
     def _paths(self, student: str) -> list[Path]:
-        """Return where the graded notebooks of a student are, in the order of ``notebooks``."""
+        """Return the paths of a student's graded notebooks, in the same order as ``notebooks``."""
         folder = self.course.folder("autograded", student, self.lab)
         return [folder / f"{name}.ipynb" for name in self.notebooks]
 
@@ -475,7 +486,7 @@ class Results:
 
 
 def withheld_by(verdicts: Mapping[str, Verdict]) -> dict[str, float]:
-    """Return the points that could not be asked for, by graded cell, where there are any."""
+    """Return how many points each graded cell lacks because a check could not run."""
     found = {name: verdict.points - verdict.most for name, verdict in verdicts.items()}
     return {name: points for name, points in found.items() if points > 0}
 
@@ -483,10 +494,10 @@ def withheld_by(verdicts: Mapping[str, Verdict]) -> dict[str, float]:
 def _passes(path: Path, test: Callable[[bytes], bool]) -> bool:
     try:
         return test(path.read_bytes())
-    except OSError:  # as `read_graded` says
+    except OSError:  # `read_graded` reports it
         return False
 
 
 def read_class(course: Course, lab: str, only: Collection[str] | None = None) -> list[Graded]:
-    """Every graded submission of a lab, or those of some students, at once."""
+    """Return the graded submissions of all or some students to a lab."""
     return list(Results(course, lab).read(only=only))

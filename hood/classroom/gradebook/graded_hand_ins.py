@@ -1,7 +1,8 @@
-"""What the gradebook's database keeps of each hand-in that was graded, also of those not recorded.
+"""Keep the results of all graded hand-ins in a table of the gradebook's database.
 
-nbgrader knows one submission of a learner to a lab. Of the other hand-ins this table has what a
-comparison needs, and the marks that a person gave while one of them was the recorded one.
+nbgrader knows only one submission of a learner to a lab: the recorded hand-in. For each other
+hand-in, this table stores the points, so that hand-ins can be compared. The table also stores the
+marks that a person gave at the time when such a hand-in was the recorded hand-in.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from hood.classroom.gradebook.database import submissions_of
 from hood.classroom.gradebook.graded import Graded
 from hood.grader.execution.graded_cell import read_verdicts
 
-# There is no foreign key, because nbgrader deletes submissions without knowing this table.
+# There is no foreign key, because nbgrader deletes submissions and does not know this table.
 TABLE = Table(
     "open_the_hood_hand_ins",
     MetaData(),
@@ -35,18 +36,18 @@ TABLE = Table(
 
 @dataclass(frozen=True)
 class HandInResult:
-    """A hand-in as a run found it.
+    """The result of grading one hand-in.
 
     Attributes:
-        name: under which it is kept.
-        key: the id of its job, from which :func:`hood.grader.batch.job.changes` tells what
-            changed; empty where it was not graded.
-        digest: of the submission.
-        seeds: of its cases, by notebook.
-        scores: that its verdicts gave, by notebook and cell; None without one.
-        blank: the cells that are as they were released, by notebook.
-        withheld: points that the machine could not ask for, by notebook and cell.
-        came: the time that counts, in ISO format and UTC; empty where that is not known.
+        name: the name of the hand-in's file or folder.
+        key: the id of the job that graded the hand-in; empty if it was not graded.
+            :func:`hood.grader.batch.job.changes` compares two such ids, and finds what has changed.
+        digest: the hash of the submission's files.
+        seeds: the seed of the cases, keyed by notebook.
+        scores: the scores of the verdicts, keyed by notebook and cell; None without a verdict.
+        blank: the cells that the learner left unchanged, keyed by notebook.
+        withheld: the points of checks that the machine could not run, keyed by notebook and cell.
+        came: the hand-in time that counts, in ISO format and UTC; empty if not known.
     """
 
     name: str
@@ -61,11 +62,12 @@ class HandInResult:
 
 @dataclass(frozen=True)
 class HandInRow:
-    """What the table has of a hand-in.
+    """One row of the table: a hand-in.
 
     Attributes:
-        stands: whether it is the one that the gradebook has.
-        by_person: the marks that a person gave it, by notebook and cell, if it stood once.
+        stands: whether the hand-in is recorded in the gradebook.
+        by_person: the marks that a person gave at the time when this hand-in was recorded, keyed by
+            notebook and cell.
     """
 
     tried: HandInResult
@@ -73,10 +75,11 @@ class HandInRow:
     by_person: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def marks(self, base: Graded) -> tuple[Graded, dict[str, float]]:
-        """Return its marks and what was withheld, as if it had been recorded.
+        """Return the marks and withheld points that this hand-in would have if it were recorded.
 
-        A person's mark is taken over from the recorded one, ``base``, as recording does, unless the
-        answer is blank here.
+        ``base`` is the recorded hand-in. A mark that a person gave to ``base`` is copied, as it
+        would be if this hand-in were recorded. The mark is not copied if the answer is blank in
+        this hand-in.
         """
         scores: dict[str, float | None] = {}
         for notebook, found in self.tried.scores.items():
@@ -102,19 +105,19 @@ def _name(base: Graded, notebook: str, cell: str) -> str:
 
 
 def prepare(engine: Engine) -> None:
-    """Make the table, unless it is there."""
+    """Make the table if it does not exist."""
     TABLE.metadata.create_all(engine)
 
 
 def withheld_in(data: bytes) -> dict[str, float]:
-    """Return the points that could not be asked for in a graded notebook's file, by cell."""
+    """Return how many points each cell in a graded notebook lacks because a check could not run."""
     verdicts = read_verdicts(nbformat.v4.reads(data.decode()))
     found = {name: verdict.points - verdict.most for name, verdict in verdicts.items()}
     return {name: points for name, points in found.items() if points > 0}
 
 
 def hand_in_rows(engine: Engine, lab: str, student: str = "") -> dict[str, dict[str, HandInRow]]:
-    """Return what is known of a lab's hand-ins, by learner and name; of one learner or all."""
+    """Return a lab's rows, of one or of all learners, keyed by learner and by hand-in's name."""
     if not inspect(engine).has_table(TABLE.name):
         return {}
     query = submissions_of(lab, SubmittedAssignment.student_id, TABLE, student=student)
@@ -129,7 +132,7 @@ def hand_in_rows(engine: Engine, lab: str, student: str = "") -> dict[str, dict[
 
 
 def enter(session: Session, submission: str, tried: Iterable[HandInResult]) -> None:
-    """Enter hand-ins that were graded; which one stands stays as it is."""
+    """Store the results of hand-ins. The recorded hand-in stays the same."""
     for one in tried:
         at = (TABLE.c.submission_id == submission) & (TABLE.c.name == one.name)
         data = json.dumps(asdict(one))
@@ -141,9 +144,10 @@ def enter(session: Session, submission: str, tried: Iterable[HandInResult]) -> N
 
 
 def keep_marks(session: Session, submission: str, name: str) -> bool:
-    """Keep what a person marked for the hand-in that stands, before another one, NAME, does.
+    """Save the marks that a person gave to the recorded hand-in, before ``name`` replaces it.
 
-    NAME may be empty, for one that is not kept. It returns whether another one stood.
+    ``name`` is the hand-in that will be recorded; ``name`` is empty if that hand-in is not stored.
+    Return whether the recorded hand-in is a different hand-in.
     """
     own = TABLE.c.submission_id == submission
     before = session.scalar(select(TABLE.c.name).where(own, TABLE.c.stands == 1))
@@ -163,7 +167,7 @@ def keep_marks(session: Session, submission: str, name: str) -> bool:
 
 
 def stand(session: Session, submission: str, name: str) -> None:
-    """Let a hand-in stand, and give back the marks that a person gave it when it stood before."""
+    """Mark a hand-in as recorded, and restore the marks that a person gave to it earlier."""
     own = (TABLE.c.submission_id == submission) & (TABLE.c.name == name)
     saved = session.scalar(select(TABLE.c.by_person).where(own, TABLE.c.stands == 0))
     marks = json.loads(saved) if saved else {}
@@ -178,7 +182,7 @@ def stand(session: Session, submission: str, name: str) -> None:
 
 
 def _marked(session: Session, submission: str) -> list[Any]:
-    """Return the marks of a submission: the cell's name, the notebook's, the grade, the comment."""
+    """Yield a submission's marks: cell name, notebook name, grade and comment."""
     query = (
         select(BaseCell.name, Submitted, Grade)
         .join(Grade, Grade.cell_id == BaseCell.id)

@@ -1,4 +1,4 @@
-"""What the gradebook does not say by itself: missing marks, lateness, and what could be earned."""
+"""Compute missing marks, lateness and the obtainable points from the gradebook."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class Missing:
     """A graded cell that has no mark in a submission.
 
     Attributes:
-        waits: whether it waits for a person; if not, the notebook could not be read or graded, and
-            has no automatic mark at all.
+        waits: whether the cell waits for a person's mark. If not, its notebook has no automatic
+            marks, because it could not be read or graded.
     """
 
     student: str
@@ -43,12 +43,12 @@ class Missing:
 
     @property
     def words(self) -> str:
-        """What stands in place of the mark."""
+        """The text that is shown in place of the mark."""
         return "not marked yet" if self.waits else "no mark"
 
 
 def graded_cells(db: Database, lab: str) -> list[tuple[GradeCell | TaskCell, str, bool]]:
-    """Return a lab's cells that earn points, their notebooks, and whether a person marks them."""
+    """Return a lab's cells with points, their notebooks, and whether a person marks them."""
     answers = select(SolutionCell.notebook_id, SolutionCell.name).join(Notebook).join(Assignment)
     written = {tuple(row) for row in db.execute(answers.where(Assignment.name == lab))}
     cells = []
@@ -62,12 +62,15 @@ def graded_cells(db: Database, lab: str) -> list[tuple[GradeCell | TaskCell, str
 
 
 def handed_in(db: Database, lab: str, student: str = "") -> set[str]:
-    """Return the students whose submission is in the gradebook; of one of them, or of all."""
+    """Return the students with a submission in the gradebook.
+
+    If ``student`` is given, the result has at most this student.
+    """
     return set(db.scalars(submissions_of(lab, SubmittedAssignment.student_id, student=student)))
 
 
 def missing_marks(db: Database, lab: str, student: str = "") -> list[Missing]:
-    """Return the marks that are missing in a lab, of one student or of all."""
+    """Return the missing marks of a lab, of one student or of all students."""
     columns = SubmittedAssignment.student_id, Grade.cell_id
     unmarked = Grade.auto_score.is_(None), Grade.manual_score.is_(None)
     query = marks_of(lab, *columns, student=student).where(*unmarked)
@@ -84,13 +87,14 @@ def missing_marks(db: Database, lab: str, student: str = "") -> list[Missing]:
 def averages(
     db: Database, lab: str, without: Collection[str] = ()
 ) -> dict[tuple[str, str], tuple[float, float]]:
-    """Return what was earned on average, and of how much, by notebook and kind of cell.
+    """Return the average of the points and the maximum, keyed by notebook and kind of cell.
 
-    The kinds are ``code``, ``written`` and ``task``. Each cell has the average of the marks that
-    there are; what has no mark is no 0, and a cell without any mark is part of neither number.
+    The kinds are ``code``, ``written`` and ``task``. A cell's average includes only its existing
+    marks: a missing mark does not count as 0. A cell without any mark is left out of the average
+    and of the maximum.
 
     Args:
-        without: students who are left out.
+        without: the students whose marks are left out.
     """
     cells = {cell.id: (cell, notebook) for cell, notebook, _ in graded_cells(db, lab)}
     marked = Grade.auto_score.is_not(None) | Grade.manual_score.is_not(None)
@@ -108,7 +112,7 @@ def averages(
 
 
 def _judged(db: Database, lab: str, student: str) -> set[tuple[str, str]]:
-    """Return the students and notebooks that have an automatic mark."""
+    """Return the pairs of student and notebook that have an automatic mark."""
     query = (
         marks_of(lab, SubmittedAssignment.student_id, Notebook.name, student=student)
         .join(Notebook, Notebook.id == SubmittedNotebook.notebook_id)
@@ -121,14 +125,14 @@ def _judged(db: Database, lab: str, student: str) -> set[tuple[str, str]]:
 def seconds_late(
     db: Database, lab: str, deadline_of: Callable[[str], Deadline | None] | None = None
 ) -> dict[str, float]:
-    """Return how many seconds after their due date submissions came, by student.
+    """Return how many seconds after the due date each submission came, keyed by student.
 
-    Who came in time has 0, and so has who came within the grace of the class's rules; one whose
-    time is unknown is left out.
+    The number is 0 for a submission that came in time, or within the grace of the class's rules.
+    Submissions without a known time are left out.
 
     Args:
-        deadline_of: a student's deadline, as the class's own rules have it; by default the
-            gradebook's due date holds, with its extensions.
+        deadline_of: returns a student's deadline according to the class's own rules. By default,
+            the due date and extensions in the gradebook are used.
     """
     query = submissions_of(
         lab,
@@ -153,13 +157,14 @@ def seconds_late(
 def set_maxima(
     db: Database, lab: str, most: Mapping[tuple[str, str], float], seen: Collection[str]
 ) -> None:
-    """Take points that nobody could earn out of the maximum, in nbgrader's own column.
+    """Lower nbgrader's maxima of a lab by the points that nobody could earn.
 
-    So they are out of every denominator. A maximum falls only if all submissions of the lab are
-    known (``seen``); points that one of them could earn count for all.
+    So no percentage includes these points. A maximum is lowered only if all submissions of the lab
+    are known (``seen``). If one of these submissions could earn a point, the point stays in the
+    maximum of all submissions.
 
     Args:
-        most: the points that these submissions could earn, by notebook and cell.
+        most: the points that these submissions could earn, keyed by notebook and cell.
     """
     whole = handed_in(db, lab) <= set(seen)
     for cell, notebook, _ in graded_cells(db, lab):

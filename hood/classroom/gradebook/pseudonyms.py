@@ -1,4 +1,4 @@
-"""How learners appear on the page: by name, or by a pseudonym that is the same for every lab."""
+"""Show learners by their names, or by pseudonyms that are the same in every lab."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ KEY_BYTES = 32
 
 @dataclass(frozen=True)
 class LearnerNames:
-    """Shows learners by name, or with a secret key by pseudonyms, which need it to be traced back.
+    """Gives the names by which a page shows learners: real names or pseudonyms.
+
+    Without the secret key, nobody can find out which learner a pseudonym belongs to.
 
     Student ids can be guessed, so a plain hash of them would hide nothing.
     """
@@ -33,7 +35,7 @@ class LearnerNames:
         return self.key is not None
 
     def of(self, graded: Graded) -> str:
-        """Return how a learner is called on the page."""
+        """Return the name or pseudonym by which the page shows a learner."""
         return self.order(graded.student) if self.hidden else graded.name
 
     def order(self, student: str) -> str:
@@ -45,11 +47,11 @@ class LearnerNames:
         return f"learner {word[:4]}-{word[4:]}"
 
     def problem(self, about: PartResult | Verdict, graded: Graded) -> str:
-        """Return what was wrong with this learner's work, in words that may be shown."""
+        """Return the problem with this learner's work, as text that the page may show."""
         return self._without_name(about.anonymous_problem, graded) if self.hidden else about.problem
 
     def reason(self, reason: Reason, graded: Graded) -> Reason:
-        """Return why a person should look at this learner's work, in words that may be shown."""
+        """Return the reason to look at this learner's work, as text that the page may show."""
         if not self.hidden:
             return reason
         text = self._without_name(reason.anonymous or reason.text, graded)
@@ -64,11 +66,11 @@ class LearnerNames:
 
 
 def pseudonyms(course: Path) -> LearnerNames:
-    """Return pseudonyms made with the course's own key, a file that the first call creates.
+    """Return pseudonyms made with the course's own key. The first call creates the key's file.
 
     Raises:
-        UserError: if the file holds no key.
-        OSError: if it can't be made or read.
+        UserError: if the file does not contain a key.
+        OSError: if the file can't be made or read.
     """
     return LearnerNames(
         secret(

@@ -1,9 +1,9 @@
-"""Requests for a regrade: a text cell that a learner adds to an exercise, and hands in again.
+"""Find requests for a regrade: a learner adds a text cell to an exercise, and hands in again.
 
-It begins with ``Regrade:`` and says why. It needs no other way in than the notebook: it is bounded
-and made harmless as any text of a learner's is, and stands beside the exercise in formgrader and on
-feedback. The class report lists it until a person has given the exercise a mark. Where nothing else
-has changed, the time of the earlier hand-in counts.
+The cell begins with ``Regrade:`` and gives the reason. The request is part of the notebook, so it
+is limited and sanitized like all of a learner's text. The request appears beside the exercise in
+formgrader and in feedback. The class report lists the request until a person has marked the
+exercise. If nothing else has changed, the time of the earlier hand-in counts.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ ASKS = re.compile(r"\s{0,20}[*_]{0,3}regrade[*_]{0,3}\s{0,20}:[*_]{0,3}", re.IGN
 
 
 def may_ask(data: bytes) -> bool:
-    """Return whether a notebook's file may hold a request, and so has to be read."""
+    """Return whether a notebook's file may contain a request and must be parsed."""
     return WORD in data.lower()
 
 
 def requests_of(nb: NotebookNode) -> dict[str, str]:
-    """Return what a learner asks for, by the name of the exercise; the last one counts."""
+    """Return a learner's requests, keyed by exercise; the last request in an exercise counts."""
     return {
         segment.name: " ".join(text(ASKS.sub("", cell.source, count=1)).split())
         for segment, cell in _asking(nb)
@@ -51,13 +51,13 @@ def _asking(nb: NotebookNode) -> Iterator[tuple[Segment, NotebookNode]]:
 
 
 def only_asks(graded: Iterable[tuple[bytes, Path]]) -> bool:
-    """Return whether a learner added requests to what was graded before, and changed nothing else.
+    """Return whether a learner added only requests to the work that was graded earlier.
 
-    Below a question without a cell for its answer, what a learner adds is the answer, so a request
-    there is more than that.
+    If a question has no answer cell, a cell that the learner adds below it is the answer. So a
+    request below such a question also changes the work.
 
     Args:
-        graded: each notebook's new file, with the path of the one that it is to replace.
+        graded: each notebook's new file, with the path of the file that it will replace.
     """
     asks = False
     for data, before in graded:
@@ -76,10 +76,10 @@ def only_asks(graded: Iterable[tuple[bytes, Path]]) -> bool:
 
 
 def _work(nb: NotebookNode) -> list[Any]:
-    """Return all of a graded notebook that a verdict or a mark may depend on, without requests.
+    """Return the parts of a graded notebook that may affect a verdict or mark, without requests.
 
-    Of the lab's own cells that nbgrader keeps, the text is no learner's work. Its other code is a
-    learner's choice: which of it is there, how often and where.
+    If nbgrader restores the text of a lab's cell, that text is not the learner's work. The lab's
+    other code cells are part of the work, because learners can delete, copy and move them.
     """
     asking = [cell for _, cell in _asking(nb)]
     found = []
@@ -95,28 +95,28 @@ def _work(nb: NotebookNode) -> list[Any]:
 
 
 def _keeps(nb: NotebookNode) -> bool:
-    """Return whether a graded notebook has all that its learner's code could read."""
+    """Return whether a graded notebook still has everything that its learner's code could read."""
     hiding = (NoteKind.NOT_SHOWN, NoteKind.LEFT_OUT, NoteKind.FILES)
     return not any(note.kind in hiding for note in RunRecord.of(nb.metadata).notes)
 
 
 def marked_as_asking(data: bytes) -> bytes:
-    """Return a graded notebook's file with the fact that :func:`only_asks` found."""
+    """Return a graded notebook's file with ``only_asks`` recorded in it."""
     nb = nbformat.v4.reads(data.decode())
     record(nb, only_asks=True)
     return nbformat.v4.writes(nb).encode()
 
 
 def verdict_in_words(verdict: Verdict) -> str:
-    """Return what a verdict gave, for a comparison with another one."""
+    """Return a verdict's points as text, to show beside the points of another verdict."""
     return f"{verdict.earned:g} of {in_points(verdict.most)}"
 
 
 def with_earlier_verdicts(data: bytes, graded_before: Path) -> bytes:
-    """Return a graded notebook's file with what the last other verdicts on its requests gave.
+    """Add the earlier points to a graded notebook's file, for each exercise with a request.
 
     Args:
-        data: the file, which is to replace ``graded_before``.
+        data: the file that will replace ``graded_before``.
     """
     if not may_ask(data):
         return data
@@ -125,7 +125,7 @@ def with_earlier_verdicts(data: bytes, graded_before: Path) -> bytes:
         old = nbformat.v4.reads(graded_before.read_text(encoding="utf-8"))
         asked, now, then = requests_of(nb), read_verdicts(nb), read_verdicts(old)
     except (OSError, ValueError, KeyError, AttributeError, TypeError):
-        return data  # there is none, or none that can be read
+        return data  # there is no older file, or it can't be read
     earlier: Mapping[str, str] = RunRecord.of(old.metadata).earlier
     found: dict[str, str] = {}
     for name in asked.keys() & now.keys():

@@ -1,4 +1,4 @@
-"""Locks of a course: one run at a time may change its grades."""
+"""Lock a course, so that only one run at a time changes its grades."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hood.grader.course import Course
 
 
 def lock_grades(course: Course) -> AbstractContextManager[None]:
-    """Lock the course's ``autograded/`` folder, as :func:`locked`."""
+    """Lock the course's ``autograded/`` folder; see :func:`locked`."""
     root = course.directory.root
     folder = Path(root, course.directory.autograded_directory)
     folder.mkdir(parents=True, exist_ok=True)
@@ -26,9 +26,9 @@ def lock_grades(course: Course) -> AbstractContextManager[None]:
 
 @contextmanager
 def locked(folder: Path, otherwise: str) -> Iterator[None]:
-    """Lock a folder; the lock ends with the process, even if killed.
+    """Lock a folder while the enclosed code runs; if the process is killed, the lock ends too.
 
-    Raises UserError, with the words of ``otherwise``, when another process holds the lock.
+    Raises UserError with the message ``otherwise`` when another process has the lock.
     """
     held = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:

@@ -1,5 +1,6 @@
-"""What was handed in, and the ways in.
+"""Collect hand-ins and keep them.
 
-``store`` keeps every hand-in; ``exchange`` is nbgrader's, ``zip_collect`` takes an LMS's archives,
-whose file names ``lms`` reads, and whose times ``lms_times``.
+``store`` keeps every hand-in. ``exchange`` receives hand-ins from nbgrader's exchange.
+``zip_collect`` unpacks an LMS's archives; ``lms`` reads the file names of the LMS, and
+``lms_times`` reads the times of hand-ins.
 """

@@ -1,6 +1,7 @@
-"""nbgrader's exchange: `collect`, `release_assignment` and `release_feedback`.
+"""Change the commands of nbgrader's exchange: `collect`, `release_assignment`, `release_feedback`.
 
-Every learner may write to its folder, and reads there without the rest of the course.
+Every learner may write to the exchange's folder. Learners who fetch files from it do not have the
+other files of the course.
 """
 
 from __future__ import annotations
@@ -41,13 +42,16 @@ from hood.grader.submission.times import is_on_clocks
 
 
 class OfClass(Exchange):
-    """What all steps have in common: another course, or a lab without a proper name, is refused."""
+    """The base class of the three commands.
+
+    It refuses the id of another course, and a lab name that nbgrader can't use.
+    """
 
     def start(self) -> Any:
-        """Run the step.
+        """Run the command.
 
-        It fails where ``course.yml`` can't be read or has another id, or nbgrader can't work with
-        the lab's name.
+        The command fails if ``course.yml`` can't be read, if its id is not the id that nbgrader
+        uses, or if nbgrader can't use the lab's name.
         """
         root = Path(self.coursedir.root)
         try:
@@ -62,12 +66,13 @@ class OfClass(Exchange):
 
 
 class Collect(OfClass, ExchangeCollect):
-    """nbgrader's step, which follows no link, as to the instructor's notebook.
+    """Changes nbgrader's `collect`: it follows no links.
 
-    A submission that is not a folder is collected as an empty one, and one with a malformed name is
-    passed over. Each case is logged. What is replaced in ``submitted/`` is kept, and so are, in a
-    class with a ``course.yml``, the older submissions that the exchange has: another one than the
-    newest may count.
+    A link in a submission could lead to the instructor's notebook. A submission that is not a
+    folder is collected as an empty folder. A submission with a malformed name is skipped. Both are
+    logged. Before a hand-in in ``submitted/`` is replaced, a copy of it is kept. In a class with a
+    ``course.yml``, older submissions in the exchange are also kept, because an older submission may
+    count.
     """
 
     src_records: list[dict[str, Any]]
@@ -78,10 +83,13 @@ class Collect(OfClass, ExchangeCollect):
         self._every: dict[str, list[dict[str, Any]]] = {}  # by learner, the newest first
 
     def init_src(self) -> None:
-        """Find the submission of each learner that is collected. nbgrader calls this.
+        """Choose the submission to collect from each learner. nbgrader calls this.
 
-        It is the newest one; with ``--before-duedate`` the newest that came until the learner's own
-        due date with its grace, by ``course.yml`` where it names the lab, if there is one.
+        By default, the newest submission is chosen. With ``--before-duedate``, the newest
+        submission that came in time is chosen. If no submission came in time, the newest submission
+        is chosen. A submission came in time if it came before the learner's own due date, with the
+        grace. If ``course.yml`` names the lab, both the due date and the grace come from
+        ``course.yml``.
         """
         super().init_src()
         self.src_records = [one for one in self.src_records if not one.get("problem")]
@@ -91,8 +99,8 @@ class Collect(OfClass, ExchangeCollect):
         if file is None or file.labs[lab].due is None:
             if file or self.duedate is None:
                 self.log.warning(
-                    "%s has no due date, so the newest submissions are collected: give it one, "
-                    "`due` in course.yml",
+                    "%s has no due date, so the newest submissions are collected: set `due` in "
+                    "course.yml",
                     lab,
                 )
             return
@@ -102,7 +110,7 @@ class Collect(OfClass, ExchangeCollect):
             self.src_records[number] = (in_time or own)[0]
 
     def _rules(self) -> ClassRules | None:
-        """Return the rules of the class, if it has some for this lab."""
+        """Return the rules of the class; None if the rules do not name this lab."""
         file = read_course_file(Path(self.coursedir.root))
         return file if file and self.coursedir.assignment_id in file.labs else None
 
@@ -117,12 +125,12 @@ class Collect(OfClass, ExchangeCollect):
             record["username"] = nfc(record["username"])
             problem = id_problem(record["username"])
             if not problem and not is_on_clocks(record["timestamp"]):
-                problem = "no clock shows its time"
+                problem = "its time is impossible"
             if not problem:
                 return record
         except (Exception, SystemExit):  # nbgrader exits; dateutil raises many kinds of errors
             problem = "it is not named LEARNER+LAB+TIME"
-        self.log.warning("%a was passed over: %s", name, problem)
+        self.log.warning("%a was skipped: %s", name, problem)
         # No learner can have a name with a slash, so this record replaces no learner's submission.
         return {
             "username": f"/{name}",
@@ -132,13 +140,13 @@ class Collect(OfClass, ExchangeCollect):
         }
 
     def _sort_by_timestamp(self, records: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Pass over folders with a learner's name of others, where one is of the user so named."""
+        """Skip folders that other users made for a learner, if the learner owns a folder too."""
         own = [record for record in records if self._owner(record) == record["username"]]
         if self.check_owner and own:
             for record in records:
                 if record not in own:
                     name = record["filename"]
-                    self.log.warning("%r was passed over: it belongs to another user", name)
+                    self.log.warning("%r was skipped: it belongs to another user", name)
             records = own
         found: list[dict[str, Any]] = super()._sort_by_timestamp(records)
         if found:
@@ -153,7 +161,10 @@ class Collect(OfClass, ExchangeCollect):
             return None
 
     def copy_files(self) -> None:
-        """Collect each submission; make an empty folder for one that is not a readable folder."""
+        """Collect each submission.
+
+        For a submission that is not a readable folder, make an empty folder.
+        """
         sound = []
         lab, file = self.coursedir.assignment_id, self._rules()
         store = HandIns(Course(Path(self.coursedir.root), self.config, self.coursedir))
@@ -186,16 +197,16 @@ class Collect(OfClass, ExchangeCollect):
             try:
                 self._keep_older(store, file, record)
             except OSError as error:
-                said = "%s: older submissions are not kept, and the exchange still has them: %s"
+                said = "%s: older submissions could not be kept; the exchange still has them: %s"
                 self.log.error(said, record["username"], error)
         self.src_records = sound
         if not sound:
             super().copy_files()  # it logs that there is nothing to collect
 
     def _keep_older(self, store: HandIns, file: ClassRules, record: dict[str, Any]) -> None:
-        """Keep a learner's submissions in the exchange that are older than the collected one.
+        """Keep the learner's submissions that are older than the collected submission.
 
-        They are kept, too, where that one could not be collected.
+        They are copied from the exchange, even if the newer submission could not be collected.
         """
         learner, lab, left = record["username"], self.coursedir.assignment_id, MOST_BYTES
         here = self.coursedir.format_path(self.coursedir.submitted_directory, learner, lab)
@@ -220,7 +231,7 @@ class Collect(OfClass, ExchangeCollect):
             store.keep_other(file, learner, lab, at, files)
 
     def _ordinary(self, source: Path) -> Iterator[tuple[str, bytes]]:
-        """Yield a submission's ordinary files, and log what is left out."""
+        """Yield the ordinary files of a submission, and log its other files."""
         for name, data in files_in(source, self.coursedir.ignore):
             if isinstance(data, Unreadable):
                 self.log.warning("%s: %r was left out: %s", source, name, data)
@@ -228,7 +239,7 @@ class Collect(OfClass, ExchangeCollect):
                 yield name, data
 
     def do_copy(self, src: str, dest: str, log: Any = None) -> None:
-        """Copy one submission: read its ordinary files first, then let nbgrader copy those."""
+        """Copy one submission: read its ordinary files, then let nbgrader copy these files."""
         with tempfile.TemporaryDirectory(prefix="collected-") as folder:
             read = Path(folder) / "submission"
             read.mkdir()
@@ -238,13 +249,13 @@ class Collect(OfClass, ExchangeCollect):
 
 
 class ReleaseAssignment(OfClass, ExchangeReleaseAssignment):
-    """nbgrader's step. A learner fetches the lab without the lessons that ``release/`` links.
+    """Changes nbgrader's `release_assignment`: links to lessons work without the lessons' files.
 
-    Where the class has a ``course.yml``, a lab that it does not name is not released.
+    If the class has a ``course.yml`` that does not name the lab, the lab is not released.
     """
 
     def copy_files(self) -> None:
-        """Replace what the exchange has, unless the setting is none; nbgrader calls this."""
+        """Replace the lab in the exchange, unless a setting is wrong; nbgrader calls this."""
         try:
             root = Path(self.coursedir.root)
             lesson_url(root)
@@ -255,7 +266,7 @@ class ReleaseAssignment(OfClass, ExchangeReleaseAssignment):
         if why := why_not_out(file, lab, datetime.now(UTC)):
             if file and lab not in file.labs:
                 self.fail(why)
-            self.log.warning("%s, and it goes out now", why)
+            self.log.warning("%s, but the lab is released now", why)
         try:
             remember_release(Course(root, self.config, self.coursedir), lab)
         except UserError as error:
@@ -263,22 +274,22 @@ class ReleaseAssignment(OfClass, ExchangeReleaseAssignment):
         super().copy_files()
 
     def do_copy(self, src: str, dest: str, log: bool = True) -> None:
-        """Copy the lab's folder, with links that lead somewhere; nbgrader calls this."""
+        """Copy the lab's folder, with working links; nbgrader calls this."""
         super().do_copy(src, dest, log)
         url = lesson_url(Path(self.coursedir.root))
         for path in sorted(Path(dest).rglob("*.ipynb")):
             try:
                 path.write_bytes(settled_file(path.read_bytes(), url))
             except ValueError as error:
-                self.log.warning("%s: its links stay as they are: %s", path, error)
+                self.log.warning("%s: its links were not changed: %s", path, error)
 
 
 class ReleaseFeedback(OfClass, ExchangeReleaseFeedback):
-    """nbgrader's step, one learner at a time.
+    """Changes nbgrader's `release_feedback`: a problem with one learner does not end the command.
 
-    A page's address in the exchange depends on files that came through it with the submission.
-    Where one is missing or cannot be read, nbgrader ends the command; this class logs it and goes
-    on.
+    A page's address in the exchange depends on files that came with the submission. If such a file
+    is missing or unreadable, nbgrader ends the command. This class logs the error, and goes on with
+    the next learner.
     """
 
     src_path: str
@@ -287,7 +298,7 @@ class ReleaseFeedback(OfClass, ExchangeReleaseFeedback):
         """Release every learner's feedback. nbgrader calls this."""
         folders = sorted(found(self.src_path))
         if not folders:
-            self.log.warning("No feedback was released: there is no folder %s", self.src_path)
+            self.log.warning("No feedback was released: no folder %s", self.src_path)
         for folder in folders:
             self.src_path = glob.escape(folder)
             try:
@@ -297,8 +308,8 @@ class ReleaseFeedback(OfClass, ExchangeReleaseFeedback):
                 if isinstance(error, FileNotFoundError):
                     lacks = Path(error.filename).name
                     why = (
-                        f"it has no {lacks}, which comes with a submission through the exchange; "
-                        f"hand the page in {folder} out by another way"
+                        f"the submission has no {lacks}. Only a submission through the exchange "
+                        f"has it. The page is in {folder}: give it to the learner in another way"
                     )
                 student = Path(folder).parent.name
                 self.log.error("%s: the feedback is not released: %s", student, why)

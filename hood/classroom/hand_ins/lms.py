@@ -1,10 +1,11 @@
-"""Whose a file is that was downloaded from Moodle or Canvas.
+"""Find the learner to whom a file from Moodle or Canvas belongs.
 
-The LMS puts its own words before what a learner chose, so the first part of a path that has its
-form decides: ``Full Name_1234567_assignsubmission_file_lab.ipynb`` of Moodle, where the number is
-the participant's, or ``lastfirst_LATE_17_4711_lab.ipynb`` of Canvas, with those of user and file. A
-learner is a student of the gradebook, found by number where the gradebook or a table of the LMS
-knows it, otherwise by a name that only one student has.
+The LMS puts its own text before the learner's file name, so the first part of a path that has this
+form identifies the learner. An example from Moodle, with the participant's number, is ``Full
+Name_1234567_assignsubmission_file_lab.ipynb``. An example from Canvas, with the numbers of user and
+file, is ``lastfirst_LATE_17_4711_lab.ipynb``. The learner must be a student in the gradebook. If
+the gradebook or a table of the LMS contains the number, the number identifies the student.
+Otherwise the name identifies the student, if only one student has this name.
 """
 
 from __future__ import annotations
@@ -21,29 +22,30 @@ from hood.classroom.formats.tables import Table
 from hood.grader.submission.names import nfc
 
 MOODLE = re.compile(r"([^_]*)(?:_(\d+))?_assignsubmission_[a-z]+(?:_(.*))?", re.DOTALL)
-# At each place: `_17_4711_lab.ipynb`, or `anon_aB3_4711_lab.ipynb` where Canvas hides who it is.
+# Every match of `_17_4711_lab.ipynb`, or of `anon_aB3_4711_lab.ipynb` if Canvas hides names.
 CANVAS = re.compile(r"(?=(?:_(\d+)|(?:^|_)(anon_[^\W_]+))_\d+_(.+))", re.DOTALL)
 LATE = "_LATE"
-# Columns that say who a row is about: of Moodle's grading worksheet, and of Canvas's gradebook.
-NUMBERS = {"Identifier": "Full name", "ID": "Student"}  # and a column that lies beside it
+# Columns that identify a learner, in Moodle's grading worksheet and in Canvas's gradebook, each
+# with a second column that must exist too.
+NUMBERS = {"Identifier": "Full name", "ID": "Student"}
 KEYS = ("ID number", "Email address", "Username", "SIS User ID", "SIS Login ID")
 
 
 @dataclass(frozen=True)
 class LmsName:
-    """What a name from an LMS says, in one way of reading it."""
+    """One way to read a file name from an LMS."""
 
-    name: str  # the name that the LMS shows of the learner
-    number: str  # the LMS's number; empty for a group of Moodle's without one
-    file: str  # the learner's name for the file; empty if the name is a folder's
-    canvas: bool = False  # whether it is Canvas's form, in which the number is the user's own
-    late: bool = False  # whether Canvas says so
+    name: str  # the learner's name in the LMS
+    number: str  # the LMS's number; empty for some groups in Moodle
+    file: str  # the learner's file name; empty if this is a folder's name
+    canvas: bool = False  # whether it has Canvas's form, with the user's own number
+    late: bool = False  # whether Canvas calls the hand-in late
 
 
 def lms_names(part: str) -> list[LmsName]:
-    """Return every way to read a file's or folder's name as one from an LMS; none for others.
+    """Return all ways to read a file's or folder's name as a name from an LMS, possibly none.
 
-    The true one is first, unless a learner has put numbers into the name that Canvas shows.
+    The first reading is the correct one, unless a learner's name on Canvas contains numbers.
     """
     part = nfc(part)
     moodle = MOODLE.fullmatch(part)
@@ -55,14 +57,14 @@ def lms_names(part: str) -> list[LmsName]:
 
 
 class Unmatched(Exception):
-    """No student of the gradebook, or more than one, is the owner; says why."""
+    """No student, or more than one student, matches a file's name; the message gives the reason."""
 
 
 class Enrolled:
-    """The gradebook's students, and the ids and addresses that tables give the LMS's numbers."""
+    """The gradebook's students, and their numbers, ids and addresses in the LMS's tables."""
 
     def __init__(self, students: Sequence[Student]):
-        self.keys: dict[str, set[str]] = defaultdict(set)  # beside each number of a table
+        self.keys: dict[str, set[str]] = defaultdict(set)  # ids, addresses by number
         self._by_key: dict[str, set[str]] = defaultdict(set)
         self._by_name: dict[str, set[str]] = defaultdict(set)
         self._by_user: dict[str, set[str]] = defaultdict(set)
@@ -73,14 +75,14 @@ class Enrolled:
                 self._by_key[nfc(key).casefold()].add(student.id)
             first, last = student.first_name or "", student.last_name or ""
             if first and last:
-                for name in (first + last, last + first):  # languages have either order
+                for name in (first + last, last + first):  # the order depends on the language
                     self._by_name[_squeezed(name)].add(student.id)
         self._by_name.pop("", None)
 
     def add_table(self, table: Table) -> bool:
-        """Read Moodle's grading worksheet or Canvas's gradebook; leave any other table alone.
+        """Read Moodle's grading worksheet or Canvas's gradebook; ignore any other table.
 
-        Return whether it is one of them.
+        Return whether the table is one of these two.
         """
         known = [one for one, beside in NUMBERS.items() if {one, beside} <= {*table.columns}]
         for column in known:
@@ -92,24 +94,33 @@ class Enrolled:
         return bool(known)
 
     def owner(self, found: Sequence[LmsName], stems: Sequence[str]) -> tuple[str, bool]:
-        """Return the one student whom a name leads to, by its readings, and whether by number.
+        """Return the only student who matches a file's name, and whether the number matched.
 
-        The names of the lab's notebooks begin with ``stems``: before a file that begins so no
-        number can be taken for one of the LMS's. Raises Unmatched when it leads to none, or to
-        several.
+        Raises Unmatched when no student matches, or when several students match.
+
+        Args:
+            found: all ways to read the file's name.
+            stems: the beginnings of the names of the lab's notebooks. These beginnings show where
+                the LMS's numbers end.
         """
         one = found[0]
         if len(found) > 1 and not one.file.startswith(tuple(stems)):
-            raise Unmatched("it can be read in several ways, and its file is not named as the lab")
+            raise Unmatched(
+                "the file's name can be read in several ways, and does not contain the lab's file "
+                "name"
+            )
         numbered = set(self._numbered(one))
         students = numbered or set(self._named(one))
         if len(students) > 1:
-            raise Unmatched(f"it may be of {' or '.join(sorted(students))}")
+            raise Unmatched(f"the file may belong to {' or '.join(sorted(students))}")
         for student in students:
             return student, bool(numbered)
         if one.number in self.keys:
-            raise Unmatched(f"nobody in the gradebook has the id or address of {one.number}'s row")
-        raise Unmatched("nobody in the gradebook has its number or its name")
+            raise Unmatched(
+                f"the LMS's table has an id or address for the number {one.number} in the file's "
+                "name, but no student in the gradebook has this id or address"
+            )
+        raise Unmatched("no student in the gradebook has the number or the name in the file's name")
 
     def _numbered(self, one: LmsName) -> Iterable[str]:
         if one.canvas:
@@ -120,12 +131,13 @@ class Enrolled:
                 yield from self._by_user.get(key, ())
 
     def _named(self, one: LmsName) -> Iterable[str]:
-        if one.number not in self.keys:  # where a table knows the number, no name does better
+        if one.number not in self.keys:  # if a table has the number, the name is not needed
             for student in self._by_name.get(_squeezed(one.name), ()):
-                if not (one.canvas and student in self._has_user):  # who has another number
+                # a student with a known Canvas number did not match this number
+                if not (one.canvas and student in self._has_user):
                     yield student
 
 
 def _squeezed(name: str) -> str:
-    """Return a name's letters and digits: LMSs leave out different signs between them."""
+    """Return only the letters and digits of a name, because LMSs drop other characters."""
     return "".join(c for c in nfc(name).casefold() if unicodedata.category(c)[0] in "LMN")

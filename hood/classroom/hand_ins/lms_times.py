@@ -1,8 +1,9 @@
-"""When a file from an LMS was handed in: Moodle's grading worksheet, and the list of Canvas's API.
+"""Read the times of hand-ins from Moodle's grading worksheet, or from the list of Canvas's API.
 
-Neither LMS writes the time into the name of a downloaded file. Moodle's worksheet has it in words,
-to the minute, in the language and time zone of the person who downloaded it; Canvas's API has it in
-UTC. A time that can be read in two ways is refused, with the reason.
+Neither LMS writes the time into the name of a downloaded file. Moodle's worksheet has the time to
+the minute, as text in the language and the time zone of the person who downloaded the worksheet.
+Canvas's API gives the time in UTC. A time that can be read in two ways is not used, and a message
+gives the reason.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from hood.classroom.rules.schema import ClassRules, Duration, End
 from hood.grader.submission.names import printable
 from hood.grader.submission.times import NO_TIME, is_twice, local
 
-# What Moodle's language packs call the column, and the language of the dates in it.
+# The column's heading in Moodle's language packs, and the language of its dates.
 MODIFIED = {
     "Last modified (submission)": "en",
     "Darrera modificació (tramesa)": "ca",
@@ -43,58 +44,59 @@ MODIFIED = {
     "Última modificação (envio)": "pt_BR",
     "Senast modifierat (inlämning)": "sv",
 }
-NOTHING = {"", "-"}  # Moodle's signs for what was never handed in
+NOTHING = {"", "-"}  # Moodle's signs for no hand-in
 CLOCK = re.compile(r"(\d{1,2})[:.h](\d{2})\s*([ap])?\.?(?:\s?m\b\.?)?", re.IGNORECASE)
 YEAR = re.compile(r"(?:19|20)\d\d")
-GUARD = "while(1);"  # before what Canvas answers to a browser that is logged in
+GUARD = "while(1);"  # Canvas's prefix in its answer to a logged-in browser
 FIELDS = {"user_id", "submitted_at"}
 NO_ZONE = (
-    "its times are in the zone of the person who downloaded it, and there is no course.yml whose "
-    "`time_zone` says which that is. They are not used"
+    "its times are not used. The times are in the time zone of the person who downloaded the "
+    "table, and no course.yml gives that zone (`time_zone`)"
 )
-Key = tuple[bool, str]  # whether it is Canvas's, and the LMS's number
+Key = tuple[bool, str]  # whether the number is from Canvas, and the number
 
 
 class LmsTimes:
-    """The times that tables beside a download give, by the LMS's number of a learner.
+    """The times in the tables beside a download, keyed by the learner's number in the LMS.
 
     Args:
-        zone: of the class; None where it has no ``course.yml``.
+        zone: the time zone of the class; None if there is no ``course.yml``.
     """
 
     def __init__(self, zone: ZoneInfo | None):
-        self.said: list[str] = []  # how tables were read, and which of their times are not used
+        # messages on how tables were read, and on times that are not used
+        self.said: list[str] = []
         self._zone = zone
         self._found: dict[Key, set[datetime]] = {}
         self._assignments: set[str] = set()
 
     def of(self, name: LmsName) -> datetime | None:
-        """Return when a learner handed in, in UTC and without a zone; None where nothing says."""
+        """Return when a learner handed in, in UTC but without a time zone; None if not known."""
         found = self._found.get((name.canvas, name.number), set())
         return next(iter(found)) if len(found) == 1 else None
 
     def add_table(self, table: Table) -> bool:
-        """Read Moodle's grading worksheet; leave any other table alone, and return whether it is.
+        """Read Moodle's grading worksheet, and return whether the table is such a worksheet.
 
-        Its first column has the number of a participant.
+        The first column of the worksheet has the numbers of the participants.
         """
         self._add(table.name, self._moodle(table))
         return bool(MODIFIED.keys() & {*table.columns})
 
     def add_list(self, name: str, data: bytes) -> None:
-        """Read what Canvas's API answers to a request for an assignment's submissions, as JSON.
+        """Read the list of an assignment's submissions, as JSON from Canvas's API.
 
         Raises:
-            UserError: when it is anything else.
+            UserError: when the file has another format.
         """
-        self._add(name, list(self._canvas(name, data)))  # all of it, or nothing
+        self._add(name, list(self._canvas(name, data)))  # add no times if an error is raised
 
     def _add(self, name: str, given: Iterable[tuple[Key, datetime]]) -> None:
         for key, came in given:
             known = self._found.setdefault(key, set())
             known.add(came)
             if len(known) == 2:
-                self.said.append(f"{name}: {key[1]} has another time elsewhere; neither is used")
+                self.said.append(f"{name}: {key[1]} has two different times; neither is used")
 
     def _moodle(self, table: Table) -> Iterator[tuple[Key, datetime]]:
         for column in MODIFIED.keys() & {*table.columns}:
@@ -109,7 +111,7 @@ class LmsTimes:
                 number = re.search(r"\d+$", who)
                 try:
                     if number is None:
-                        raise ValueError("it has no number of a participant")
+                        raise ValueError("the row has no participant number")
                     came = read_words(said, MODIFIED[column], self._zone, full_day=full_day)
                 except ValueError as error:
                     shown = f"{printable(who)}, {printable(said)!r}"
@@ -118,16 +120,16 @@ class LmsTimes:
                 read += 1
                 yield (False, number[0]), came
             if read:
-                many = "1 time is" if read == 1 else f"{read} times are"
+                many = "1 time was" if read == 1 else f"{read} times were"
                 self.said.append(
-                    f"{table.name}: {many} read in {self._zone.key}, the class's zone, to the "
-                    "minute. Is that the zone in your Moodle profile?"
+                    f"{table.name}: {many} read to the minute, in the class's time zone, "
+                    f"{self._zone.key}. Check that your Moodle profile has the same zone"
                 )
 
     def _canvas(self, name: str, data: bytes) -> Iterator[tuple[Key, datetime]]:
         wrong = UserError(
-            f"{name}: expected the list that Canvas's API gives of an assignment's submissions, "
-            "with a `user_id` and a `submitted_at` in each"
+            f"{name}: expected the list of submissions from Canvas's API, each with a "
+            "`user_id` and a `submitted_at`"
         )
         try:
             found = json.loads(data.decode("utf-8-sig").removeprefix(GUARD))
@@ -138,7 +140,7 @@ class LmsTimes:
         self._assignments |= {str(one["assignment_id"]) for one in found if "assignment_id" in one}
         if len(self._assignments) > 1:
             those = ", ".join(sorted(self._assignments))
-            raise UserError(f"{name}: expected one assignment, got those with the ids {those}")
+            raise UserError(f"{name}: expected one assignment, got several: {those}")
         for one in found:
             if not one.keys() >= FIELDS:
                 raise wrong
@@ -157,14 +159,15 @@ class LmsTimes:
 
 
 def read_words(said: str, language: str, zone: ZoneInfo, *, full_day: bool = False) -> datetime:
-    """Return the time that Moodle writes in words, in UTC and without a zone.
+    """Read a time that Moodle wrote as text, and return it in UTC, without a zone.
 
     Args:
-        said: such as ``Dienstag, 2. Dezember 2025, 10:37``.
-        full_day: whether other times of the column show that its clock has 24 hours.
+        said: Moodle's text, such as ``Dienstag, 2. Dezember 2025, 10:37``.
+        full_day: whether other times in the same column show that this is a 24-hour clock.
 
     Raises:
-        ValueError: when it can't be read, or in two ways; says why, in the middle of a sentence.
+        ValueError: when the time can't be read, or can be read in two ways. The message is a clause
+            for the middle of a sentence.
     """
     months, weekdays = _names(language)
     text = said.casefold()
@@ -182,41 +185,42 @@ def read_words(said: str, language: str, zone: ZoneInfo, *, full_day: bool = Fal
     years = YEAR.findall(before)
     days = re.findall(r"(?<!\d)\d{1,2}(?!\d)", before)
     if len(years) != 1 or len(days) != 1:
-        raise ValueError("it has no day, or no year, or several")
+        raise ValueError("expected one day and one year in it")
     hour, minute, half = int(clock[0][1]), int(clock[0][2]), clock[0][3]
     if half:
         if not 1 <= hour <= 12:
-            raise ValueError("its hour is none of a clock of 12")
+            raise ValueError("its hour is not between 1 and 12")
         hour = hour % 12 + 12 * (half == "p")
     elif _has_12_hours(language) and not full_day and 1 <= hour <= 12:
-        raise ValueError("it may be in the morning or in the afternoon")
+        raise ValueError("the hour may be in the morning or in the afternoon")
     moment = datetime(int(years[0]), month.pop(), int(days[0]), hour, minute)
     day = [number for name, number in weekdays.items() if name in text]
     if day and moment.weekday() not in day:
-        raise ValueError("that date is another day of the week")
+        raise ValueError("that date is a different day of the week")
     return _in_utc(moment, zone)
 
 
 def deadline_of(file: ClassRules | None, lab: str, student: str) -> Deadline:
-    """Return until when a learner may hand a lab in. Raises UserError where no rule says that."""
+    """Return a learner's deadline in a lab. Raises UserError if no rule gives a deadline."""
     deadline = file.deadline(lab, student) if file else None
     if deadline is None:
-        raise UserError(f"late_as needs the due date of {lab}: give the lab one in {FILE}")
+        raise UserError(f"late_as needs the due date of {lab}: set `due` in {FILE}")
     return deadline
 
 
 def supposed(late_as: str, deadline: Deadline) -> datetime:
-    """Return when those handed in of whom nothing but their lateness is known.
+    """Return the time to assume for a late learner whose time is not known.
 
     Args:
-        late_as: a time after the due date, such as ``2 days``, or a date of the class's zone.
-        deadline: the learner's own.
+        late_as: how long after the due date, such as ``2 days``, or a date in the class's time
+            zone.
+        deadline: the learner's own deadline.
 
     Returns:
         the time in UTC, without a zone.
 
     Raises:
-        UserError: when ``late_as`` is neither.
+        UserError: when ``late_as`` is neither a duration nor a date.
     """
     for kind in (Duration, End):
         with suppress(ValidationError):
@@ -233,25 +237,25 @@ def supposed(late_as: str, deadline: Deadline) -> datetime:
 def _in_utc(moment: datetime, zone: ZoneInfo) -> datetime:
     own = moment if moment.tzinfo else moment.replace(tzinfo=zone)
     if is_twice(own):
-        raise ValueError("clocks were changed in that hour, so it came twice or not at all")
+        raise ValueError("the clocks changed in that hour, so it exists twice or not at all")
     return own.astimezone(UTC).replace(tzinfo=None)
 
 
 def _shows_24_hours(column: Iterable[str]) -> bool:
-    """Return whether a column has an hour without am or pm that only a clock of 24 hours has."""
+    """Return whether some time in a column has an hour that only a 24-hour clock shows."""
     found = [clock for said in column for clock in CLOCK.finditer(said)]
     return any(not clock[3] and not 1 <= int(clock[1]) <= 12 for clock in found)
 
 
 @lru_cache
 def _has_12_hours(language: str) -> bool:
-    """Return whether a language writes the hours of a day twice from 1 to 12."""
+    """Return whether a language uses a 12-hour clock."""
     return "h" in Locale.parse(language).time_formats["short"].pattern
 
 
 @lru_cache
 def _names(language: str) -> tuple[dict[str, int], dict[str, int]]:
-    """Return the numbers of a language's months and days of the week, by their names."""
+    """Return the numbers of months and of days of the week, keyed by their names in a language."""
     locale = Locale.parse(language)
     months: dict[str, int] = {}
     for form in locale.months.values():

@@ -1,13 +1,14 @@
-"""Keep every hand-in of a learner to a lab, by whichever way it came.
+"""Keep every hand-in of a learner to a lab, in whichever way it arrives.
 
-What came stays in ``received/LAB/LEARNER/``, each hand-in under its time: a notebook from the
-service as ``TIME.ipynb``, anything else as a folder ``TIME`` with all its files. The newest is also
-the learner's folder in ``submitted/``, where nbgrader looks for it. Which of them counts is not
-decided here, see :mod:`hood.classroom.rules.standing`.
+Hand-ins stay in ``received/LAB/LEARNER/``. The name of a hand-in is its time: a notebook from the
+service becomes the file ``TIME.ipynb``, and any other hand-in becomes the folder ``TIME`` with all
+its files. The newest hand-in is also in the learner's folder in ``submitted/``, where nbgrader
+looks for it. :mod:`hood.classroom.rules.standing` decides which hand-in counts.
 
-The bytes from the service are on the disk, twice, before their receipt is given. Until they and
-their time stand in ``submitted/``, they have another ending: so a service that starts again after
-it was killed meanwhile, and ``grade``, know what they have to finish.
+Before the service sends a receipt, it writes the notebook to the disk twice: into ``received/`` and
+into ``submitted/``. Until the notebook and its time are in ``submitted/``, the file in
+``received/`` has a different ending. From this ending, ``grade`` and a restarted service know which
+hand-ins to finish.
 """
 
 from __future__ import annotations
@@ -46,24 +47,26 @@ from hood.grader.submission.names import nfc
 from hood.grader.submission.notebook import Unreadable
 
 RECEIVED = "received"
-MOST_A_DAY = 20  # hand-ins of one learner to one lab by the service; they fill the disk
-# What the service takes of one learner in a day, in all labs together. It is half of what is kept
-# in one lab, so that what came today is counted before it has to make room.
+# hand-ins that the service accepts from one learner for one lab in a day, to protect the disk
+MOST_A_DAY = 20
+# bytes that the service accepts from one learner in a day, in all labs together. This limit is half
+# of ``MOST_BYTES``, so that no hand-in of today is removed before it has been counted
 MOST_BYTES_A_DAY = 100_000_000
-# What is kept of one learner in one lab: of more hand-ins, those stay that may count.
-MOST, MOST_BYTES = 50, 200_000_000
-MOST_GIVEN = 10_000  # bytes of nbgrader's own files in each
-STAMP = "%Y-%m-%d %H:%M:%S.%f %Z"  # nbgrader's
+# Limits. If a learner has more, hand-ins are removed; those that may count are removed last.
+MOST = 50  # kept hand-ins of one learner for one lab
+MOST_BYTES = 200_000_000  # bytes of the kept hand-ins of one learner for one lab
+MOST_GIVEN = 10_000  # bytes of each of nbgrader's own files
+STAMP = "%Y-%m-%d %H:%M:%S.%f %Z"  # nbgrader's format of a time
 FILE_STAMP = "%Y%m%dT%H%M%S.%fZ"
 STAMP_LENGTH = len("20260925T180000.000000Z")
-NAME = re.compile(r"\d{8}T\d{6}\.\d{6}Z(-\d+)?(\.ipynb)?")  # of what is kept
-KEPT, BEGUN, PART = ".ipynb", ".begun", ".part"  # endings: taken in; not yet; not whole
-STALE = 600.0  # seconds after which nothing more arrives in a file
+NAME = re.compile(r"\d{8}T\d{6}\.\d{6}Z(-\d+)?(\.ipynb)?")  # the name of a kept hand-in
+KEPT, BEGUN, PART = ".ipynb", ".begun", ".part"  # endings: stored; not yet stored; incomplete
+STALE = 600.0  # seconds after which no process writes a file any more
 LOG = logging.getLogger(__name__)
 
 
 class TooManyError(Exception):
-    """A learner hands in too often. ``seconds``: after which it is worth while to try again."""
+    """A learner has handed in too often, and may try again after ``seconds``."""
 
     def __init__(self, said: str, seconds: float):
         super().__init__(said)
@@ -72,22 +75,22 @@ class TooManyError(Exception):
 
 @dataclass(frozen=True)
 class HandIn:
-    """A hand-in that is kept.
+    """A kept hand-in.
 
     Attributes:
-        path: of its folder, or of its notebook alone.
+        path: the path of the hand-in's folder, or of its only notebook.
     """
 
     path: Path
 
     @property
     def name(self) -> str:
-        """The name under which it is kept: its time, or when it was stored if it has none."""
+        """The hand-in's name: the time of the hand-in, or, if unknown, the time of storing it."""
         return self.path.name.removesuffix(KEPT)
 
     @cached_property
     def at(self) -> datetime | None:
-        """When it was handed in, in UTC; None where that is not known."""
+        """The time of the hand-in, in UTC; None if not known."""
         if self.path.is_dir():
             came, _ = read_timestamp(self.path)
             return came and came.replace(tzinfo=UTC)
@@ -95,12 +98,12 @@ class HandIn:
 
     @property
     def came(self) -> HandInTime:
-        """What the rules of a class have to know of it."""
+        """The hand-in's name and time, for the rules of a class."""
         return HandInTime(self.name, self.at)
 
     @property
     def size(self) -> int:
-        """Its bytes."""
+        """The size of the hand-in in bytes."""
         if not self.path.is_dir():
             return self.path.stat().st_size
         every = (Path(folder, name) for folder, _, names in os.walk(self.path) for name in names)
@@ -108,7 +111,7 @@ class HandIn:
 
     @contextmanager
     def folder(self, lab: str) -> Iterator[Path]:
-        """Yield a folder that holds what was handed in, as ``submitted/`` would."""
+        """Yield a folder with the hand-in's files, as they would be in ``submitted/``."""
         if self.path.is_dir():
             yield self.path
             return
@@ -120,12 +123,13 @@ class HandIn:
 
 @dataclass(frozen=True)
 class Taken:
-    """A notebook that was taken in.
+    """A stored notebook.
 
     Attributes:
-        at: when it came, in UTC. What is the same as the newest is stored once, with its time.
-        sha256: of its bytes, in hexadecimal.
-        again: whether it is the same as the newest, and so nothing was stored.
+        at: when the notebook came, in UTC. If the same notebook came several times, this is the
+            first time.
+        sha256: the hash of its bytes, in hexadecimal.
+        again: whether nothing was stored, because the notebook equals the newest hand-in.
     """
 
     at: datetime
@@ -135,14 +139,14 @@ class Taken:
 
 
 class HandIns:
-    """The hand-ins of a course."""
+    """Stores and finds the hand-ins of a course."""
 
     def __init__(self, course: Course):
         self._course = course
         self._received = self.place = course.root / RECEIVED
 
     def arriving(self) -> Path:
-        """Return the name of a new file in which a request's bytes are written as they arrive."""
+        """Return the path of a new file, into which the bytes of a request can be written."""
         self._make(self._received)
         return self._received / f".{secrets.token_hex(8)}{PART}"
 
@@ -154,10 +158,10 @@ class HandIns:
 
     @contextmanager
     def at_rest(self) -> Iterator[None]:
-        """Have no process put anything into ``submitted/`` meanwhile.
+        """Lock ``submitted/`` against changes by other processes while the enclosed code runs.
 
-        Else the time of one submission could stand beside the notebook of another. It holds nobody
-        up where no hand-in is kept, or where one of another account keeps them.
+        Otherwise the time of one submission could end up beside the notebook of another submission.
+        Nothing is locked if no hand-ins are kept, or if this account may not read them.
         """
         try:
             held = os.open(self._received, os.O_RDONLY | os.O_CLOEXEC)
@@ -165,31 +169,32 @@ class HandIns:
             yield
             return
         try:
-            fcntl.flock(held, fcntl.LOCK_EX)  # it ends with the process
+            fcntl.flock(held, fcntl.LOCK_EX)  # the lock ends with the process
             yield
         finally:
             os.close(held)
 
     def finish(self) -> None:
-        """Finish what a service that was killed had begun to take in; one may be running.
+        """Finish storing the hand-ins that a killed service left unfinished.
 
-        The service calls it before it takes anything in, and ``grade`` before it looks for what was
-        handed in. What had not arrived as a whole is deleted.
+        The service calls this before it accepts anything, and ``grade`` calls it before it looks
+        for hand-ins. A service may be running at the same time. Hand-ins that arrived only in part
+        are deleted.
         """
         with self.at_rest():
             for begun in sorted(self._received.glob(f"*/*/*{BEGUN}")):
-                LOG.warning("%s was not taken in to its end; it is now", begun)
+                LOG.warning("%s was stored only in part; it is complete now", begun)
                 self._place(begun, begun.parent.name, begun.parent.parent.name)
         for part in (*self._received.glob(f".*{PART}"), *self._received.glob(f"*/*/.*{PART}")):
-            with suppress(FileNotFoundError):  # a service may be taking it in
+            with suppress(FileNotFoundError):  # a service may be storing it
                 if time.time() - part.stat().st_mtime > STALE:
-                    LOG.warning("%s never arrived as a whole, and is deleted", part)
+                    LOG.warning("%s arrived only in part, so it is deleted", part)
                     shutil.rmtree(part) if part.is_dir() else part.unlink()
 
     def of(self, learner: str, lab: str) -> list[HandIn]:
-        """Return what is kept of a learner in a lab, in the order of time.
+        """Return a learner's kept hand-ins to a lab, the oldest first.
 
-        Raises PermissionError where this account may not read it.
+        Raises PermissionError if this account may not read the hand-ins.
         """
         folder = self._folder(learner, lab)
         try:
@@ -203,9 +208,9 @@ class HandIns:
         return self._received / lab / nfc(learner)
 
     def take(self, rules: ClassRules | None, learner: str, lab: str, arrived: Path) -> Taken:
-        """Store a notebook, which is moved from ``arrived``, as a learner's newest hand-in.
+        """Move a notebook from the path ``arrived``, and store it as a learner's newest hand-in.
 
-        Raises TooManyError.
+        Raises TooManyError if the learner hands in too often.
         """
         with self.at_rest():
             return self._take(rules, nfc(learner), lab, arrived)
@@ -225,12 +230,16 @@ class HandIns:
         said, labs = "", self._received.glob(f"*/{glob.escape(learner)}")
         came = [path for each in labs for path in each.glob(f"{today}*")]
         if sum(one.parent == folder for one in came) >= MOST_A_DAY:
-            said = f"you have handed in {lab} {MOST_A_DAY} times today (by UTC), which is all"
+            said = (
+                f"you have handed in {lab} {MOST_A_DAY} times today (in UTC), and more are not "
+                "accepted: hand in again tomorrow"
+            )
         elif (in_all := size + sum(HandIn(one).size for one in came)) > MOST_BYTES_A_DAY:
             said = (
                 f"with this notebook of {size / 1e6:.1f} MB you would have handed in "
-                f"{in_all / 1e6:.1f} MB today (by UTC), and {MOST_BYTES_A_DAY / 1e6:g} MB are "
-                "taken in a day: clear its outputs, which makes it small, and hand it in again"
+                f"{in_all / 1e6:.1f} MB today (in UTC); the limit for one day is "
+                f"{MOST_BYTES_A_DAY / 1e6:g} MB: clear the notebook's outputs to make it smaller, "
+                "and hand it in again"
             )
         if said:
             tomorrow = now.replace(hour=0, minute=0, second=0) + timedelta(days=1)
@@ -244,12 +253,12 @@ class HandIns:
         return Taken(now, size, digest)
 
     def _alone(self, learner: str, lab: str) -> bool:
-        """Return whether a learner's newest hand-in is a notebook without other files."""
+        """Return whether a learner's newest hand-in is one notebook without other files."""
         folder = self._course.folder("submitted", learner, lab)
         return {path.name for path in folder.iterdir()} <= {f"{lab}.ipynb", TIMESTAMP, SECRET}
 
     def _place(self, begun: Path, learner: str, lab: str) -> None:
-        """Put what came into ``submitted/``, with the time that its name says, and nothing else."""
+        """Put a hand-in and its time into ``submitted/``, and remove other files there."""
         target = self._course.folder("submitted", learner, lab)
         with replacing(target / TIMESTAMP) as fresh:
             fresh.write_text(_time_of(begun.stem).strftime(STAMP))
@@ -257,7 +266,7 @@ class HandIns:
         with replacing(target / f"{lab}.ipynb") as fresh:
             shutil.copyfile(begun, fresh)
             _fsync(fresh)
-        for other in target.iterdir():  # of the hand-in before, which is kept as a whole
+        for other in target.iterdir():  # files of the previous hand-in, which are all kept
             if other.name not in (TIMESTAMP, f"{lab}.ipynb"):
                 is_folder = other.is_dir() and not other.is_symlink()
                 shutil.rmtree(other, ignore_errors=True) if is_folder else other.unlink()
@@ -268,7 +277,7 @@ class HandIns:
         _fsync(begun.parent)
 
     def newest(self, learner: str, lab: str) -> Taken | None:
-        """Return a learner's newest hand-in, however it came; None without one."""
+        """Return a learner's newest hand-in, from any source; None without a hand-in."""
         folder = self._course.folder("submitted", nfc(learner), lab)
         path = folder / f"{lab}.ipynb"
         if not path.is_file():
@@ -281,14 +290,14 @@ class HandIns:
     def keep(
         self, rules: ClassRules | None, learner: str, lab: str, folder: Path | None = None
     ) -> HandIn | None:
-        """Keep what lies in ``submitted/`` now, unless it is kept already, and return it.
+        """Keep a copy of the hand-in in ``submitted/``, if none is kept yet, and return the copy.
 
-        Every step that puts another hand-in in its place calls this before. Of two with the same
-        work one is kept where the time of the other is not known. It returns None where nothing
-        lies there.
+        Every command that replaces the hand-in in ``submitted/`` calls this first. If two hand-ins
+        have the same files, and the time of one hand-in is not known, only one hand-in is kept.
+        Return None if ``submitted/`` has no hand-in.
 
         Args:
-            folder: the learner's, where its name has other code points than the id.
+            folder: the learner's folder, if its name is the id in another Unicode form.
         """
         self._make(self._received)
         with self.at_rest():
@@ -302,7 +311,7 @@ class HandIns:
         came: datetime,
         files: Mapping[str, bytes],
     ) -> None:
-        """Keep an older hand-in, which came at a time in UTC, unless one of that time is kept."""
+        """Keep an older hand-in, unless a hand-in with the same time (in UTC) is kept already."""
         self._make(self._received)
         with self.at_rest():
             if not self.knows(learner, lab, came):
@@ -312,7 +321,7 @@ class HandIns:
                 self._make_room(rules, nfc(learner), lab)
 
     def knows(self, learner: str, lab: str, came: datetime) -> bool:
-        """Return whether a hand-in of a time, in UTC, is kept."""
+        """Return whether a hand-in with this time (in UTC) is kept."""
         name = file_stamp(came)
         folder = self._folder(learner, lab)
         return any(os.path.lexists(folder / one) for one in (name, f"{name}{KEPT}"))
@@ -334,7 +343,7 @@ class HandIns:
             if _work(self._contents(one.path, lab)) == _work(files):
                 if one.at or not at:
                     return one
-                shutil.rmtree(one.path)  # the same, whose time is known now
+                shutil.rmtree(one.path)  # the same work, and now its time is known
         stored = self._store(learner, lab, at, files)
         self._make_room(rules, learner, lab)
         return stored
@@ -343,7 +352,8 @@ class HandIns:
         if not path.is_dir():
             return {f"{lab}.ipynb": path.read_bytes()}
         found = files_in(path, self._course.directory.ignore, ours=True)
-        # nbgrader's own have room of their own: else a learner's files could crowd the time out.
+        # nbgrader's files have a separate limit: otherwise a learner's files could use up the
+        # limit, and the file with the time would be lost.
         own = ((name, read_file(path / name, MOST_GIVEN)) for name in (TIMESTAMP, SECRET))
         every = (*found, *own)
         return {name: data for name, data in every if not isinstance(data, Unreadable)}
@@ -366,7 +376,10 @@ class HandIns:
         return HandIn(path)
 
     def _make_room(self, rules: ClassRules | None, learner: str, lab: str) -> None:
-        """Remove what is more than is kept, and log it: first what its learner replaced."""
+        """Remove hand-ins until the rest is within the limits, and log which were removed.
+
+        Hand-ins that can't count, because a later hand-in replaced them, are removed first.
+        """
         found = {one.name: one for one in self.of(learner, lab)}
         if len(found) <= MOST and sum(one.size for one in found.values()) <= MOST_BYTES:
             return
@@ -378,8 +391,8 @@ class HandIns:
             left -= one.size
             if number and (number >= MOST or left < 0):
                 LOG.warning(
-                    "%s is removed: of one learner and lab %s hand-ins and %g MB are kept, and "
-                    "first those that may count",
+                    "%s is removed: at most %s hand-ins and %g MB are kept for one learner and "
+                    "lab, and hand-ins that may count are kept first",
                     *(one.path, MOST, MOST_BYTES / 1e6),
                 )
                 shutil.rmtree(one.path) if one.path.is_dir() else one.path.unlink()
@@ -390,7 +403,7 @@ def _work(files: Mapping[str, bytes]) -> dict[str, bytes]:
 
 
 def file_stamp(at: datetime) -> str:
-    """Return the name under which a hand-in of a time, in UTC, is kept; in the order of time."""
+    """Return the name of a hand-in that came at the time ``at``. The names sort by time (UTC)."""
     return at.strftime(FILE_STAMP).rjust(STAMP_LENGTH, "0")  # C writes the year 999 in three digits
 
 

@@ -1,7 +1,11 @@
-"""``nbgrader zip_collect``: a download from an LMS, whole or as files and archives of learners.
+"""``nbgrader zip_collect``: collect the files that an instructor downloaded from an LMS.
 
-nbgrader unpacks whatever an archive holds, however large, and one that is damaged ends the command.
-It finds out from the path of an unpacked file whose it is, and part of that path is the archive's.
+The download is an archive of the whole class, or files of single learners.
+
+nbgrader unpacks archives of any size, and a damaged archive ends its command. nbgrader also takes a
+file's learner from the whole unpacked path, although a part of this path may come from a learner's
+own archive. This module sets limits, goes on after errors, and trusts only the part of the path
+that comes from the LMS.
 """
 
 from __future__ import annotations
@@ -50,49 +54,52 @@ from hood.grader.submission.files import (
 from hood.grader.submission.names import id_problem, nfc, printable
 from hood.grader.submission.notebook import MAX_BYTES, Unreadable
 
-SECONDS = 30.0  # of processor time for one learner's; an honest archive of MAX_BYTES takes two
+# seconds of processor time to unpack one learner's archive; an honest archive takes two seconds
+SECONDS = 30.0
 MEMORY = 1 << 30
-TOO_LARGE = f"the archive holds more than {MAX_BYTES / 1e6:.0f} MB"
-EMPTY, NO_FILE = "nothing to collect", "it holds no file"
+TOO_LARGE = f"the archive contains more than {MAX_BYTES / 1e6:.0f} MB"
+EMPTY, NO_FILE = "nothing to collect", "it has no files"
 IDS = {"student_id", "file_id"}
 OWNER = {"student_id", "timestamp"}
-JUNK = ["__MACOSX", "._*", ".DS_Store", "Thumbs.db"]  # what systems put into archives
+JUNK = ["__MACOSX", "._*", ".DS_Store", "Thumbs.db"]  # system files in archives
 HOW = (
-    "To collect them, lay Moodle's grading worksheet (in English) or Canvas's gradebook beside the "
-    "download, as CSV; or give the gradebook what it lacks of a student, together with what it has "
+    "To collect them, put Moodle's grading worksheet (in English) or Canvas's gradebook beside "
+    "the download, as CSV; or fill in all fields of these students in the gradebook "
     "(`nbgrader db student add ID --first-name=... --last-name=... --email=... "
-    "--lms-user-id=...`); then run this again with --force, which collects everything anew. Or put "
-    "a file into submitted/ID/LAB/ yourself."
+    "--lms-user-id=...`). Then run this again with --force, which collects everything again. You "
+    "can also put a file into submitted/ID/LAB/ yourself."
 )
 
 
 LATE = (
-    "Canvas calls late, and does not say when: %s. Lay the list of its API beside the download "
-    "(docs/how-to/collect-from-an-lms.md), or run this again with --force and, for example, "
+    "Canvas marks these learners as late, but gives no time: %s. Put the list from its API beside "
+    "the download (docs/how-to/collect-from-an-lms.md), or run this again with --force and, for "
+    "example, "
     '--CarefulCollector.late_as="2 days"'
 )
 UNKNOWN = (
-    "%s was left alone: it is no table of Moodle's or Canvas's in a language that is read here "
+    "%s was ignored: it is not a table from Moodle or Canvas in a supported language "
     "(docs/how-to/collect-from-an-lms.md)"
 )
 
 
 class CarefulExtractor(ExtractorPlugin):
-    """nbgrader's extractor, which reads each learner's files within the limits of a submission.
+    """Changes nbgrader's extractor: it applies the limits of a submission to each learner's files.
 
-    An archive is one learner's, and archives within it are not unpacked. A class's download is one
-    whose own path has no learner's name of an LMS in it, while all that it holds has: then each of
-    its files is taken as if it lay beside it. What is left out is logged.
+    An archive usually belongs to one learner, and archives within it are not unpacked. An archive
+    is the download of a whole class if an LMS put a learner's name into every entry, but not into
+    the archive's own path. Such an archive is treated like a folder with the same files. Files that
+    are left out are logged.
     """
 
     def __init__(self, **kwargs: Any):
         super().__init__(**kwargs)
         self.inside: dict[str, str] = {}  # by file, the part of its path from a learner's archive
-        self.tables: dict[str, bytes] = {}  # CSV and JSON files that no learner has named
-        self.left: list[str] = []  # what was left out, and why
+        self.tables: dict[str, bytes] = {}  # CSV and JSON files that belong to no learner
+        self.left: list[str] = []  # files left out, and why
 
     def extract(self, archive_path: str, extracted_path: str) -> None:
-        """Unpack the archives and copy the other files of a folder. nbgrader calls this."""
+        """Unpack the archives in a folder, and copy its other files. nbgrader calls this."""
         out = Path(extracted_path)
         for folder, folders, names in os.walk(archive_path):
             if not folders and not names and lms_names(Path(folder).name):
@@ -123,11 +130,11 @@ class CarefulExtractor(ExtractorPlugin):
         if table and len(inside.parts) == 1 and not lms_names(path.name):
             self.tables[path.name] = data
             if self._of_lms:
-                return  # it is no learner's
+                return  # the file belongs to no learner
         self._take(inside, data, out)
 
     def _take(self, path: PurePath, data: bytes, out: Path) -> None:
-        """Unpack a learner's archive, or copy another file, to the same place below a folder."""
+        """Unpack a learner's archive, or copy any other file, to the same path below ``out``."""
         if path.suffix not in self.zip_ext:
             place({str(path): data}, out)
             return
@@ -138,7 +145,7 @@ class CarefulExtractor(ExtractorPlugin):
             place({name: found}, to)
 
     def _learners_in(self, path: Path, inside: Path) -> dict[str, list[zipfile.ZipInfo]]:
-        """Return what a class's download holds by the parts that an LMS names; else nothing."""
+        """Return the entries of a class's download, keyed by learner; empty for any other file."""
         if path.suffix != ".zip" or not self._of_lms:
             return {}
         if _first(inside.parts)[1] or not stat.S_ISREG(path.lstat().st_mode):
@@ -151,13 +158,14 @@ class CarefulExtractor(ExtractorPlugin):
                     found.setdefault(first, []).append(info)
         odd = [name for name in found if not lms_names(name)]
         if odd and len(odd) < len(found):
-            self._leave(path.name, "is not taken for a class's", f"it also holds {odd[0]!a}")
+            why = f"it also has {odd[0]!a}, a name that is not from an LMS"
+            self._leave(path.name, "is not read as a class's download", why)
         return {} if odd else found
 
     def _take_class(self, path: Path, learners: dict[str, list[zipfile.ZipInfo]], to: Path) -> None:
         count = len({_who(lms_names(name)) for name in learners})
         shown = printable(path.name)
-        self.log.info("%s is a class's download, of %d learners", shown, count)
+        self.log.info("%s is a class's download, with %d learners", shown, count)
         with zipfile.ZipFile(path) as archive:
             for learner, members in learners.items():
                 with self._kept(learner):
@@ -167,10 +175,10 @@ class CarefulExtractor(ExtractorPlugin):
     def _within_limits(
         self, members: Iterable[tuple[str, IO[bytes] | None]], of: str, where: str = ""
     ) -> Iterator[tuple[str, bytes]]:
-        """Yield each file of one learner's by relative path, and tell what is left out.
+        """Yield the relative path and the bytes of one learner's files; log the files left out.
 
-        Of the members one without an open file is no ordinary file. That there is none at all to
-        collect is told under the name ``of`` what has them.
+        A member whose open file is None is not an ordinary file. ``of`` names the learner or
+        archive in messages.
         """
         left, files, ignored = MAX_BYTES, 0, ""
         for name, member in members:
@@ -196,7 +204,11 @@ class CarefulExtractor(ExtractorPlugin):
             left -= len(found)
             yield name, found
         if not files:
-            why = f"{NO_FILE} but such as {printable(ignored)}" if ignored else NO_FILE
+            why = (
+                f"{NO_FILE} except ignored ones, such as {printable(ignored)}"
+                if ignored
+                else NO_FILE
+            )
             self._leave(of, EMPTY, why)
 
     def _is_ignored(self, name: str) -> bool:
@@ -206,7 +218,7 @@ class CarefulExtractor(ExtractorPlugin):
 
     @contextmanager
     def _kept(self, name: str) -> Iterator[None]:
-        """Bound the work on one learner's files, and go on with the next when that fails."""
+        """Limit the work on one learner's files, and log errors, so that the command goes on."""
         try:
             with alarmed(SECONDS, MEMORY):
                 yield
@@ -216,22 +228,22 @@ class CarefulExtractor(ExtractorPlugin):
             self._leave(name, "could not be unpacked", error)
 
     def _leave(self, name: str, what: str, why: object) -> None:
-        self.left.append(f"{printable(name)}: {what}: {why}")  # said at the end
+        self.left.append(f"{printable(name)}: {what}: {why}")  # logged at the end
 
 
 class CarefulCollector(FileNameCollectorPlugin):
-    """nbgrader's collector, for which the LMS's own names, not a learner's, say whose a file is.
+    """Changes nbgrader's collector: it trusts names from the LMS, but not names from learners.
 
     Without a ``named_regexp`` it reads the names of Moodle and Canvas, and finds the learner in the
-    gradebook. With one it passes a file over if the expression finds its learner or its time in the
-    part of its path that comes from an archive, where a learner writes what they like, or if what
-    it finds is no name.
+    gradebook. With a ``named_regexp`` it skips a file if the learner's id is not valid. It also
+    skips a file if the id or the time was found in the part of the path that comes from a learner's
+    archive, because learners choose the names there.
     """
 
     late_as = Unicode(
         "",
-        help="When those count as handed in whom Canvas calls late and of whom no table says when: "
-        "`2 days`, after the due date of course.yml, or a date and time of its zone.",
+        help="The time to assume for learners whom Canvas marks as late, if no table has a time: "
+        "a duration after the due date, such as `2 days`, or a date and time in the class's zone.",
     ).tag(config=True)
 
     def __init__(self, **kwargs: Any):
@@ -240,11 +252,11 @@ class CarefulCollector(FileNameCollectorPlugin):
 
     @property
     def of_lms(self) -> bool:
-        """Whether names are read as Moodle and Canvas give them."""
+        """Whether names are read as Moodle and Canvas write them."""
         return not self.named_regexp
 
     def collect(self, submitted_file: str) -> dict[str, str] | None:
-        """Return whose a file is, or None to pass it over. nbgrader calls this for each file."""
+        """Return a file's learner, or None to skip the file. nbgrader calls this for each file."""
         if self.of_lms:
             info = self.plan.found.get(os.path.normpath(submitted_file))
             came = self.plan.came.get(info["student_id"]) if info else None
@@ -254,34 +266,38 @@ class CarefulCollector(FileNameCollectorPlugin):
         found = re.match(self.named_regexp, submitted_file)
         problem = self._problem(found) if found and found.groupdict().keys() >= IDS else ""
         if problem:
-            self.log.warning("%s was passed over: %s", submitted_file, problem)
+            self.log.warning("%s was skipped: %s", submitted_file, problem)
         return None if problem or not found else found.groupdict()
 
     @cached_property
     def plan(self) -> Plan:
-        """Whose the extracted files are, by the names that an LMS gave them."""
+        """Says which learner each extracted file belongs to, by the names from an LMS."""
         return Plan(self.parent, self.valid_ext)
 
     def prepare(self) -> None:
-        """Find out whose the extracted files are.
+        """Find out which learners the extracted files belong to.
 
-        Raises UserError where course.yml can't be read, or ``late_as`` is no time.
+        Raises UserError if course.yml can't be read, or ``late_as`` is not a time.
         """
         if self.of_lms:
             self.plan  # noqa: B018
 
     def say_what_is_left(self) -> None:
-        """Log what was not collected, and what to do. It is called when all else is done."""
+        """Log the files that were not collected, and what to do about them. This is called last."""
         left = [*self.parent.extractor_plugin_inst.left]
         if self.of_lms:
             left += [f"{printable(name)}: {why}" for name, why in self.plan.left]
             if unknown := sorted(self.plan.late - self.plan.came.keys()):
                 self.log.warning(LATE, ", ".join(unknown))
             if kept := sorted(self.plan.kept):
-                self.log.info("The time in timestamp.txt stays of %s", ", ".join(kept))
+                self.log.info("The time in timestamp.txt was kept for %s", ", ".join(kept))
             if self.plan.supposed:
                 those = ", ".join(self.plan.supposed)
-                self.log.warning("Canvas calls late; their time is %r: %s", self.late_as, those)
+                self.log.warning(
+                    "Canvas marks these learners as late; their time is set to %r: %s",
+                    self.late_as,
+                    those,
+                )
         if left:
             self.log.warning("Not collected, and still in downloaded/:\n  %s", "\n  ".join(left))
         if self.of_lms and self.plan.left:
@@ -299,12 +315,12 @@ class CarefulCollector(FileNameCollectorPlugin):
         given = len(found.string) - len(inside)
         for group in OWNER & found.groupdict().keys():
             if found.end(group) > given:
-                return f"its {group} was found within an archive"
+                return f"its {group} comes from inside an archive, where learners choose the names"
         student, file = found["student_id"], found["file_id"]
         if problem := id_problem(student):
-            return f"its student_id is no name: {problem}"
+            return f"its student_id is not valid: {problem}"
         if file.startswith("/") or ".." in PurePosixPath(file).parts:
-            return "its file_id leads elsewhere"
+            return "its file_id leads out of the folder"
         key = (found.string[:given], student, os.path.splitext(file)[0])
         if inside and key in self._collected:  # nbgrader would end the command
             return "another file of that name was collected from the archive"
@@ -314,7 +330,7 @@ class CarefulCollector(FileNameCollectorPlugin):
 
 @dataclass
 class _File:
-    """An extracted file, by its path in the download and every way to read what the LMS named."""
+    """An extracted file, its path in the download, and all ways to read the name from the LMS."""
 
     path: Path
     shown: str
@@ -326,17 +342,17 @@ class _File:
 
 
 class Plan:
-    """Whose the files of an LMS's download are."""
+    """Says which learner each file of an LMS's download belongs to."""
 
     def __init__(self, app: ZipCollectApp, endings: list[str]):
-        # What nbgrader wants to know of each file that is collected, by its path
+        # nbgrader's data on each collected file, by its path
         self.found: dict[str, dict[str, str]] = {}
-        self.left: list[tuple[str, str]] = []  # the other files, and why each is left
-        self.late: set[str] = set()  # ids of those whom Canvas calls late
-        self.came: dict[str, datetime] = {}  # by id, when it was handed in, in UTC, without a zone
+        self.left: list[tuple[str, str]] = []  # the other files, and why each is left out
+        self.late: set[str] = set()  # ids of learners whom Canvas calls late
+        self.came: dict[str, datetime] = {}  # times of hand-ins by id, in UTC, without a zone
         course, extractor = app.coursedir, app.extractor_plugin_inst
-        self.kept: list[str] = []  # ids of those whose time stood there before
-        self.supposed: list[str] = []  # ids of those whose time nobody knows but `late_as`
+        self.kept: list[str] = []  # ids of learners who keep their earlier time
+        self.supposed: list[str] = []  # ids of learners who get the time `late_as`
         self.file = read_course_file(Path(course.root))
         self._times = LmsTimes(self.file.zone if self.file else None)
         with Gradebook(course.db_url, course.course_id) as gradebook:
@@ -381,7 +397,7 @@ class Plan:
                     self._choose(student, own)
                 else:
                     others = " and ".join(one for one in chosen if one != who)
-                    self._leave(own, f"{others} of the LMS leads to {student}, too")
+                    self._leave(own, f"the student {student} also matches {others} in the LMS")
         if late_as := app.collector_plugin_inst.late_as:
             self.supposed = sorted(self.late - self.came.keys())
             due = {who: deadline_of(self.file, course.assignment_id, who) for who in self.supposed}
@@ -389,7 +405,7 @@ class Plan:
         self._keep_times(course)
 
     def _keep_times(self, course: CourseDirectory) -> None:
-        """Keep the time that stands beside files that are collected again, as they are there."""
+        """Keep a learner's earlier hand-in time if the same files are collected again."""
         by_learner: dict[str, list[tuple[str, str]]] = defaultdict(list)
         for path, info in self.found.items():
             by_learner[info["student_id"]].append((path, info["file_id"]))
@@ -405,7 +421,7 @@ class Plan:
                 self.kept.append(student)
 
     def _read_table(self, app: ZipCollectApp, enrolled: Enrolled, name: str, data: bytes) -> None:
-        """Read what a table says of ids and of times, and log how it was read."""
+        """Read ids and times from a table, and log how the table was read."""
         if name.endswith(".json"):
             self._times.add_list(name, data)
             return
@@ -419,7 +435,7 @@ class Plan:
     def _by_learner(
         self, folder: Path, extractor: CarefulExtractor, endings: list[str]
     ) -> dict[str, list[_File]]:
-        """Return the files by their learner's number in the LMS, or name where it gives none."""
+        """Return the files, keyed by the learner's number in the LMS, or else by name."""
         found: dict[str, list[_File]] = defaultdict(list)
         for path in sorted(path for path in folder.rglob("*") if path.is_file()):
             shown = path.relative_to(folder).as_posix()
@@ -431,27 +447,32 @@ class Plan:
                 one = _File(path, shown, bool(inside), notebook, read, name)
                 found[_who(read)].append(one)
             elif notebook:
-                self.left.append((shown, "its name is none that Moodle or Canvas gives"))
+                self.left.append((shown, "its name does not have the form of Moodle or Canvas"))
         return found
 
     def _choose(self, student: str, files: list[_File]) -> None:
-        """Collect a learner's files; of several with one name, the only one outside an archive."""
+        """Choose which of a learner's files are collected.
+
+        If several files have the same name, the file that was not in an archive is chosen.
+        """
         by_name: dict[str, list[_File]] = defaultdict(list)
         for file in files:
             by_name[file.name].append(file)
         chosen: list[_File] = []
         for name, same in by_name.items():
             if {*map(str, PurePosixPath(name).parents)} & by_name.keys():
-                self._leave(same, "its folder has the name of a file")
+                self._leave(same, "its folder has the same name as a file")
                 continue
             first = [one for one in same if not one.packed] or same
             taken = {one.path.read_bytes() for one in first}
             if len(taken) == 1:
                 chosen.append(first[0])
             others = [o for o in same if len(taken) > 1 or o.path.read_bytes() not in taken]
-            self._leave(others, f"{student} handed in another {printable(name)}")
-        if not any(one.notebook for one in chosen):  # nothing that could be graded
-            self._leave(chosen, f"no notebook of {student} is collected")
+            self._leave(
+                others, f"{student} also handed in a different file named {printable(name)}"
+            )
+        if not any(one.notebook for one in chosen):  # nothing to grade
+            self._leave(chosen, f"no notebook of {student} was collected")
             return
         for one in chosen:
             where = os.path.normpath(one.path)
@@ -466,33 +487,36 @@ class Plan:
 
 
 def _who(read: Sequence[LmsName]) -> str:
-    """Return the LMS's number of a learner, or the name where it gives none."""
+    """Return the learner's number in the LMS, or the learner's name if there is no number."""
     return read[0].number or read[0].name
 
 
 def _unfit(file: _File) -> str:
     if file.name == TIMESTAMP:
-        return "a file of this name would say when the work was handed in"
+        return "a file of this name would set the time of the hand-in"
     ending = nfc(os.path.splitext(file.path)[1])
-    if os.path.splitext(file.name)[0] + ending != file.name:  # as nbgrader names what it collects
+    if os.path.splitext(file.name)[0] + ending != file.name:  # nbgrader's name for a collected file
         return "its name begins with a dot"
     return ""
 
 
 def _members(data: bytes) -> Iterator[tuple[str, IO[bytes] | None]]:
-    """Yield the path of each file in an archive, and the open file; None if it is not ordinary."""
+    """Yield the path of each file in an archive, and the open file.
+
+    If a file is not an ordinary file, None is yielded in place of the open file.
+    """
     if zipfile.is_zipfile(io.BytesIO(data)):
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             yield from _zipped(archive, archive.infolist())
         return
-    # tarfile reads headers of any size, so what it gets is unpacked within the limit first.
+    # tarfile reads headers of any size. So this code first decompresses the data, within the limit.
     if data.startswith(b"\x1f\x8b"):
         with gzip.GzipFile(fileobj=io.BytesIO(data)) as stream:
             data = stream.read(MAX_BYTES + 1)
         if len(data) > MAX_BYTES:
             raise ValueError(TOO_LARGE)
     try:
-        with tarfile.open(fileobj=io.BytesIO(data), mode="r:") as tar:  # without a compression
+        with tarfile.open(fileobj=io.BytesIO(data), mode="r:") as tar:  # only uncompressed data
             for entry in tar:
                 if not entry.isdir():
                     name = entry.name.replace("\\", "/")
@@ -512,7 +536,7 @@ def _zipped(
 
 
 def _path_of(info: zipfile.ZipInfo) -> str:
-    """Return a member's path; Windows' own tools part it with backslashes."""
+    """Return a member's path with slashes, because Windows' own tools write backslashes."""
     return info.orig_filename.replace("\\", "/")
 
 
@@ -539,6 +563,6 @@ def _problem_of(name: str) -> str:
 
 
 def _folder_of(name: str) -> str:
-    """Return an archive's name without its ending, which is nbgrader's name for the folder."""
+    """Return what nbgrader calls an archive's folder: the archive's name without its ending."""
     stem = os.path.splitext(name)[0].removesuffix(".tar")
     return stem if stem.strip(".") else name

@@ -1,11 +1,11 @@
-"""Pages on which an instructor marks answers in words, question by question.
+"""Serve the pages on which an instructor marks written answers, question by question.
 
-``book`` reads and writes nbgrader's gradebook, ``answer_reader`` reads what learners wrote,
-:mod:`hood.rubric` makes boxes of a question's rubric, ``share`` divides the work by sections,
-``origin`` says which requests of a browser are refused. ``routes`` answer the browser, with
-``page`` and its templates, for two servers: the service (``hood/classroom/service``), and
-Jupyter's, which has them as an extension (``handlers``) that only ``make teach`` loads, by the
-settings in ``jupyter/``.
+``book`` reads and writes nbgrader's gradebook, ``answer_reader`` reads learners' answers,
+:mod:`hood.rubric` makes check boxes from a question's rubric, ``share`` divides the work by
+sections, and ``origin`` refuses requests from other pages. ``routes`` answers the browser's
+requests; ``page`` makes the pages from templates. Two servers have these pages: the service
+(``hood/classroom/service``) and Jupyter's server. In Jupyter's server, the pages are an extension
+(``handlers``), which only ``make teach`` loads, with the settings in ``jupyter/``.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import Any
 
 
 def _jupyter_server_extension_points() -> list[dict[str, str]]:
-    """Return which module is the extension; Jupyter's server asks."""
+    """Name the module of the extension. Jupyter's server calls this."""
     return [{"module": "hood.classroom.marking"}]
 
 
 def _load_jupyter_server_extension(server: Any) -> None:
-    """Add the pages to a server, which calls this when it starts."""
+    """Add the pages to a server. Jupyter's server calls this when it starts."""
     from hood.classroom.marking.handlers import add_handlers
 
     add_handlers(server)

@@ -1,7 +1,7 @@
-"""Read what a learner answered in a graded notebook, in a process of its own that can be ended.
+"""Read a learner's answers from a graded notebook, in a separate process that can be killed.
 
-What a learner wrote is cleaned by the same step as at grading, once more, and bounded: in bytes of
-the file, of the text and of its pictures, and in time and memory of the process that reads it.
+The learner's text is sanitized again, in the same way as at grading. There are limits for the size
+of the file, of the text and of its pictures, and for the time and memory of the process.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from hood.grader.submission.rebuild import answer_cells, is_blank
 from hood.metadata import KEY
 from hood.untrusted import seen
 
-SECONDS, MEMORY = 10.0, 1 << 30  # of the reading process, for one answer
+SECONDS, MEMORY = 10.0, 1 << 30  # limits of the reading process, for one answer
 MAX_FILE = 64 << 20
 MAX_TEXT, MAX_CELLS = 20_000, 50  # characters and cells of one answer that are shown
-MAX_PICTURES = 4 << 20  # characters of the pictures of one answer, each time that one is shown
-UNREADABLE = "This answer could not be read; formgrader shows what there is of its notebook."
-EMPTY = "Nothing was answered."
-# Notes on a notebook after which the answer may be in another file.
+MAX_PICTURES = 4 << 20  # characters of an answer's pictures; a picture counts each time it is shown
+UNREADABLE = "This answer could not be read; see its notebook in formgrader."
+EMPTY = "The answer is empty."
+# Notes on a notebook that mean that the answer may be in another file.
 ELSEWHERE = {
     NoteKind.UNREADABLE,
     NoteKind.UNGRADED,
@@ -53,15 +53,15 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Answer:
-    """What a learner answered to a question.
+    """A learner's answer to a question.
 
     Attributes:
-        html: harmless, to be put into a page.
-        digest: of all that was answered, also of what is too long to be shown.
-        cut: what is not shown, as a sentence; empty where all is.
-        problem: why there is nothing to show, as a sentence.
-        stamp: tells whether the file is the one that was read.
-        blank: whether nothing was answered, in a notebook that was read and is the lab's.
+        html: the sanitized answer, for a page.
+        digest: a hash of the whole answer, including parts that are too long to show.
+        cut: a sentence on the parts that are not shown; empty if all parts are shown.
+        problem: a sentence on why there is nothing to show; empty if there is something.
+        stamp: identifies the version of the file that was read.
+        blank: whether the answer is empty. It is False if the notebook can't be read.
     """
 
     html: str = ""
@@ -73,7 +73,7 @@ class Answer:
 
 
 def stamp(path: Path) -> str:
-    """Return what changes when a file is replaced; empty where there is none."""
+    """Return a text that changes whenever a file is replaced; empty if there is no file."""
     try:
         found = path.stat()
     except OSError:
@@ -82,10 +82,10 @@ def stamp(path: Path) -> str:
 
 
 class Reader:
-    """Reads answers in a process of its own, which is started again when it was ended.
+    """Reads answers in a separate process. If the process was killed, a new process is started.
 
     Args:
-        seconds: of processor time that one answer may take.
+        seconds: the processor time that one answer may take.
     """
 
     def __init__(self, seconds: float = SECONDS) -> None:
@@ -94,9 +94,9 @@ class Reader:
         self._lock = threading.Lock()
 
     def answer(self, path: Path, cell: str) -> Answer:
-        """Return the answer to the question of a graded cell, from a notebook of ``autograded/``.
+        """Return a learner's answer to the question ``cell``, from a notebook of ``autograded/``.
 
-        A file that can't be read, or takes too much work, gives an Answer with a problem.
+        If the file can't be read, or takes too much work, the Answer has a ``problem``.
         """
         before = stamp(path)
         try:
@@ -106,12 +106,12 @@ class Reader:
         return replace(found, stamp=before)
 
     def rendered(self, texts: Sequence[str]) -> list[str]:
-        """Return the HTML of an instructor's Markdown texts, as harmless as a learner's."""
+        """Return the HTML of an instructor's Markdown texts, sanitized like learners' texts."""
         return self._run(_render_all, tuple(texts))
 
     def start(self) -> None:
-        """Start the process, so that it is there when it is needed; it does not wait for that."""
-        with contextlib.suppress(BrokenProcessPool):  # whoever needs it starts another one
+        """Start the process in advance, without waiting for it."""
+        with contextlib.suppress(BrokenProcessPool):  # the next call starts a new process
             self._begun().submit(_render_all, ())
 
     def close(self) -> None:
@@ -140,7 +140,7 @@ class Reader:
 
 
 def _begin() -> None:
-    """Let the process end with the server, however that ends, and not at an interrupt before it."""
+    """Make this process end whenever the server ends, and ignore Ctrl-C."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_server, daemon=True).start()
 
@@ -169,7 +169,7 @@ def _read(path: Path, name: str) -> Answer:
             return Answer(problem=EMPTY, digest=digest, blank=not kinds & ELSEWHERE)
         shown, cut = _bounded(cells)
         return Answer(_render(shown), digest, cut)
-    except Exception:  # what was graded without a sandbox may have any shape
+    except Exception:  # a notebook graded without a sandbox may have any content
         return Answer(problem=UNREADABLE)
 
 
@@ -179,7 +179,7 @@ def _digest(cells: Sequence[NotebookNode]) -> str:
 
 
 def _bounded(cells: Sequence[NotebookNode]) -> tuple[list[NotebookNode], str]:
-    """Return as much of an answer as may be shown, and what is left out, as a sentence."""
+    """Return the part of an answer that is within the limits, and a sentence on the rest."""
     left, pictures = MAX_TEXT, MAX_PICTURES
     shown: list[NotebookNode] = []
     cut: list[str] = []
@@ -209,12 +209,12 @@ def _render(cells: Sequence[NotebookNode]) -> str:
 
     class Plain(Renderer):
         def heading(self, text: str, level: int, **attrs: object) -> str:
-            return f"<h{level}>{text}</h{level}>\n"  # an id could be that of a field of the page
+            return f"<h{level}>{text}</h{level}>\n"  # an id could equal the id of a field
 
     nb = new_notebook()
     nb.cells = list(cells)
     for cell in nb.cells:
-        cell.metadata[KEY] = {"by": "learner"}  # whose cells are cleaned
+        cell.metadata[KEY] = {"by": "learner"}  # such cells are cleaned
     nb, _ = Sanitize().preprocess(nb, {})
     pieces = []
     for cell in nb.cells:
@@ -227,7 +227,7 @@ def _render(cells: Sequence[NotebookNode]) -> str:
 
 
 def _without_unseen(page: str) -> str:
-    """Return HTML without what is not seen, such as what reorders words, also as an entity."""
+    """Return HTML without invisible characters, such as characters that reorder words."""
     return seen(ENTITY.sub(lambda found: seen(html.unescape(found[0])) and found[0], page))
 
 

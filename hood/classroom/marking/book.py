@@ -1,9 +1,9 @@
-"""Questions in words and their marks, in nbgrader's gradebook.
+"""Read and write the marks of written questions in nbgrader's gradebook.
 
-A mark is a grade's ``manual_score`` with ``needs_manual_grade``, and its remark is a
-``manual_comment``: formgrader, feedback and reports show the same. What nbgrader has no place for
-stands in a table beside them: who gave a mark and when, for which answer, by which boxes, and what
-was there before.
+A mark is stored in a grade's ``manual_score`` and ``needs_manual_grade``, and the mark's remark is
+stored as a ``manual_comment``. So formgrader, feedback and reports show the same mark and remark. A
+separate table has the data that nbgrader can't store: who gave the mark and when, to which version
+of the answer, which boxes were ticked, and what the mark was before.
 """
 
 from __future__ import annotations
@@ -59,18 +59,18 @@ Answers = dict[str, tuple[str, "Mark"]]  # the learner and the mark, by the grad
 
 EVERYTHING = Share()
 PATIENCE = 10.0  # seconds to wait for a gradebook that another program has locked
-MAX_REMARK = 4000  # characters
-REMARKS = 20  # that are offered for a question
-# One row for each mark that was given here, and not taken back.
+MAX_REMARK = 4000  # characters of a remark on a written answer
+REMARKS = 20  # earlier remarks that a question's page offers
+# One row for each mark that was given here and not undone.
 GIVEN = Table(
     "open_the_hood_marks",
     MetaData(),
     Column("id", Integer, primary_key=True),
     Column("grade_id", String(32), nullable=False, index=True),
-    Column("marker", Text, nullable=False),  # the identity that Jupyter's server knows
-    Column("name", Text, nullable=False),  # under which others know the marker
+    Column("marker", Text, nullable=False),  # the identity on Jupyter's server
+    Column("name", Text, nullable=False),  # the marker's name for other people
     Column("given", String(32), nullable=False),  # when, in UTC
-    Column("answer", String(64), nullable=False),  # digest of what was marked
+    Column("answer", String(64), nullable=False),  # digest of the marked answer
     Column("boxes", Text, nullable=False),
     Column("before", Text, nullable=False),
     Column("after", Text, nullable=False),
@@ -79,10 +79,10 @@ GIVEN = Table(
 
 @dataclass(frozen=True)
 class Mark:
-    """What the gradebook has for an answer.
+    """An answer's mark in the gradebook.
 
     Attributes:
-        waits: whether a person has to look at it.
+        waits: whether a person must look at the answer.
         extra: extra credit, which only formgrader gives.
     """
 
@@ -93,20 +93,20 @@ class Mark:
 
     @property
     def state(self) -> str:
-        """``unmarked``, ``marked``, or ``again``: marked, and graded anew since."""
+        """``unmarked``, ``marked``, or ``again`` if the answer was graded again after its mark."""
         if not self.waits:
             return "marked"
         return "unmarked" if self.score is None else "again"
 
     def version(self, digest: str) -> str:
-        """Return what a save must know of the mark, and of the answer that it is for."""
+        """Return a hash of the mark and its answer. A save must send the hash that the page got."""
         seen = json.dumps([asdict(self), digest], sort_keys=True)
         return hashlib.sha256(seen.encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True)
 class Marker:
-    """Who marks: the server's identity, and the name that others are told."""
+    """A person who marks: their identity on the server, and the name that other people see."""
 
     id: str
     name: str
@@ -114,7 +114,7 @@ class Marker:
 
 @dataclass(frozen=True)
 class Wanted:
-    """A mark that somebody wants to give; None for a score takes the mark away."""
+    """A mark to give. If the score is None, the existing mark is removed."""
 
     score: float | None
     remark: str = ""
@@ -123,7 +123,7 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Question:
-    """A question of a lab that a person marks, and how many of its answers are in which state."""
+    """A question that a person marks, and the number of its answers in each state."""
 
     id: str
     lab: str
@@ -132,23 +132,24 @@ class Question:
     title: str
     points: float
     states: Mapping[str, int]
-    lost: int = 0  # learners whose notebook could not be read, so there is nothing to mark
-    own: Mapping[str, int] = field(default_factory=dict)  # of them, those in somebody's share
+    lost: int = 0  # learners with an unreadable notebook, so there is nothing to mark
+    # the same numbers as in ``states``, for the answers in the marker's share alone
+    own: Mapping[str, int] = field(default_factory=dict)
 
 
 class Entry(NamedTuple):
-    """One learner's answer in the list of a question: its grade's id, and what it has."""
+    """One learner's answer in a question's list: the id, state and score of the grade."""
 
     grade: str
     pseudonym: str
     state: str
     score: float | None
-    own: bool = True  # whether it is in the share of whoever marks
+    own: bool = True  # whether it is in the marker's share
 
 
 @dataclass(frozen=True)
 class Sheet:
-    """A question with all that is needed to mark it, except for the answers themselves."""
+    """A question, with everything that a marker needs except the answers."""
 
     question: Question
     text: str
@@ -159,14 +160,17 @@ class Sheet:
 
 @dataclass(frozen=True)
 class Shown:
-    """A mark as the page shows it.
+    """A mark, as the page shows it.
 
     Attributes:
-        by: who gave it, or empty where it was not given here.
-        boxes: which were ticked, if the mark is the one that they gave.
-        since: what happened to an answer that was graded anew since its mark: ``changed``,
-            ``same``, or ``unknown`` where the mark was not given here; else empty.
-        others: grades whose marks were given in one step with this, and taken back with it.
+        by: the name of the person who gave the mark; empty if it was not given on these pages.
+        boxes: the ticked boxes. They are known only if the mark was given on these pages and has
+            not changed since.
+        since: whether the answer has changed, if it was graded again after its mark: ``changed``,
+            ``same``, or ``unknown`` if the mark was not given on these pages. Empty if it was not
+            graded again.
+        others: the ids of the grades whose marks were given in the same step. An undo takes these
+            marks back too.
     """
 
     grade: str
@@ -180,7 +184,7 @@ class Shown:
 
 
 class StaleError(Exception):
-    """Somebody else changed the mark, or its answer, after it was shown."""
+    """The mark or the answer has changed since the page showed it."""
 
     def __init__(self, now: Shown):
         super().__init__("the mark or its answer has changed since it was shown")
@@ -188,7 +192,7 @@ class StaleError(Exception):
 
 
 class AnswerLocation(NamedTuple):
-    """Where an answer is: its graded notebook, its cell, and the id of the notebook's page."""
+    """Where an answer is: its graded notebook, its cell, and the notebook's id in formgrader."""
 
     path: Path
     cell: str
@@ -198,8 +202,7 @@ class AnswerLocation(NamedTuple):
 class Book:
     """The gradebook of a course, for marking.
 
-    Each method raises a UserError if the gradebook can't be used, and a KeyError for an id that it
-    does not have.
+    Each method raises UserError if the gradebook can't be used, and KeyError for an unknown id.
     """
 
     def __init__(self, course: Course):
@@ -207,16 +210,17 @@ class Book:
         self._engine = engine_of(course.directory.db_url, PATIENCE)
 
     def questions(self, share: Share = EVERYTHING) -> list[Question]:
-        """Return the questions of all labs that somebody has handed in, in the labs' order."""
+        """Return the questions of all labs that have a submission, in the order of the labs."""
         with self._reading() as session:
             labs = sorted(session.scalars(select(Assignment.name)))
             every = (question for lab in labs for question, _ in self._lab(session, lab, share))
             return [one for one in every if one.states or one.lost]
 
     def sheet(self, cell_id: str, share: Share = EVERYTHING) -> Sheet:
-        """Return one question, its rubric, and who has answered it.
+        """Return one question, its rubric, and its answers.
 
-        The order of the entries is a different one for each question, and always the same for one.
+        The order of the entries differs between questions, but for one question it is always the
+        same.
         """
         with self._reading() as session:
             lab = session.scalar(
@@ -247,7 +251,7 @@ class Book:
         return Sheet(question, text, rubric, entries, [line for line, _ in often[:REMARKS]])
 
     def names(self, cell_id: str) -> dict[str, str]:
-        """Return the learners' names, or their ids if there is none, by the grades' ids."""
+        """Return the learners' names, or their ids if they have no names, keyed by grade id."""
         query = (
             select(Grade.id, Student.id, Student.first_name, Student.last_name)
             .join(SubmittedNotebook, SubmittedNotebook.id == Grade.notebook_id)
@@ -262,7 +266,7 @@ class Book:
             }
 
     def location(self, grade_id: str) -> AnswerLocation:
-        """Return where the answer of a grade is."""
+        """Return the place of a grade's answer."""
         query = (
             select(
                 SubmittedAssignment.student_id,
@@ -288,39 +292,39 @@ class Book:
         return AnswerLocation(path, cell, submission)
 
     def shown(self, grade_id: str, answer: Answer) -> Shown:
-        """Return an answer's mark."""
+        """Return an answer's mark, as the page shows it."""
         with self._reading() as session:
             return self._shown(session, grade_id, answer.digest)
 
     def give(
         self, grade_id: str, version: str, wanted: Wanted, marker: Marker, answer: Answer
     ) -> Shown:
-        """Record a mark and return it as it is now.
+        """Record a mark, and return the recorded mark.
 
         Args:
-            version: of the mark and answer that the marker has seen.
-            answer: as it is now, read just before.
+            version: the :meth:`Mark.version` that the marker saw.
+            answer: the current answer.
 
         Raises:
-            StaleError: when the mark or the answer is another one than that; nothing is recorded.
-            ValueError: for a mark that can't be given, with what was expected.
+            StaleError: when the mark or the answer has changed since then; nothing is recorded.
+            ValueError: for a mark that can't be given; the message says what was expected.
         """
         path = self.location(grade_id).path
         with self._writing() as session:
             now = self._shown(session, grade_id, answer.digest, lock=True)
-            # the batch replaces files before it asks for the lock that is held here
+            # the batch grader replaces files first, and then waits for the lock that this code has
             if now.version != version or stamp(path) != answer.stamp:
                 raise StaleError(now)
             most = session.scalars(select(Grade).where(Grade.id == grade_id)).one().cell.max_score
             if wanted.score is not None and not 0 <= wanted.score <= most:
-                raise ValueError(f"a mark is a number from 0 to {most:g}")
+                raise ValueError(f"expected points from 0 to {most:g}")
             if len(wanted.remark) > MAX_REMARK:
-                raise ValueError(f"a remark has at most {MAX_REMARK:,} characters")
+                raise ValueError(f"expected a remark of at most {MAX_REMARK:,} characters")
             self._give(session, now, wanted, marker, answer, _moment())
             return self._shown(session, grade_id, answer.digest)
 
     def waiting(self, cell_id: str) -> list[str]:
-        """Return the grades of a question's answers that have no mark and no remark yet."""
+        """Return the ids of a question's grades that have neither a mark nor a remark."""
         unmarked = [
             entry.grade for entry in self.sheet(cell_id).entries if entry.state == "unmarked"
         ]
@@ -328,12 +332,12 @@ class Book:
             return [one for one in unmarked if not self._shown(session, one, "").mark.remark]
 
     def give_blank(self, cell_id: str, answers: Mapping[str, Answer], marker: Marker) -> list[str]:
-        """Give no point to answers that are blank and wait, in one step, and return their grades.
+        """Give 0 points to all waiting blank answers in one step, and return their grades' ids.
 
-        One that has a mark or a remark by now, or is not blank any more, stays as it is.
+        An answer is skipped if it now has a mark or a remark, or if it is no longer blank.
 
         Args:
-            answers: as they are now, by the ids of their grades, read just before.
+            answers: the current answers, keyed by the ids of their grades.
         """
         paths = {grade: self.location(grade).path for grade in answers}
         waiting, at, given = set(self.waiting(cell_id)), _moment(), []
@@ -367,20 +371,20 @@ class Book:
         session.flush()
 
     def last(self, cell_id: str, marker: Marker) -> str:
-        """Return the grade that this marker has marked last for a question, or nothing."""
+        """Return the id of the grade that this marker changed last in a question, or ``""``."""
         with self._reading() as session:
             of_this = select(Grade.id).where(Grade.cell_id == cell_id)
             row = self._last(session, GIVEN.c.marker == marker.id, GIVEN.c.grade_id.in_(of_this))
         return row.grade_id if row else ""
 
     def take_back(self, grade_id: str, marker: Marker, answer: Answer) -> Shown:
-        """Undo this marker's last mark of an answer, and return what is there now.
+        """Undo this marker's last mark of an answer, and return the mark that the answer has now.
 
-        Marks that were given in one step with it are taken back, too, but for those that somebody
-        has changed since.
+        Marks that were given in the same step are also undone, except marks that somebody has
+        changed after that step.
 
         Raises:
-            StaleError: when somebody else has changed it since, or it was graded anew.
+            StaleError: when somebody else has changed the mark, or the answer was graded again.
         """
         with self._writing() as session:
             now = self._shown(session, grade_id, answer.digest, lock=True)
@@ -393,14 +397,14 @@ class Book:
             return replace(self._shown(session, grade_id, answer.digest), others=tuple(others))
 
     def _with(self, session: Session, last: Any) -> Sequence[Any]:
-        """Return the rows of the marks that were given in one step with another."""
-        if "." not in last.given:  # an earlier version wrote whole seconds, for one mark each
+        """Return the rows of the other marks that were given in the same step as ``last``."""
+        if "." not in last.given:  # an earlier version wrote whole seconds, and one mark per step
             return ()
         step = (GIVEN.c.marker == last.marker) & (GIVEN.c.given == last.given)
         return session.execute(select(GIVEN).where(step, GIVEN.c.id != last.id)).all()
 
     def _undo(self, session: Session, row: Any) -> bool:
-        """Take a mark back, unless another one has been given since; return whether it was."""
+        """Undo a mark, unless a newer mark exists; return whether the mark was undone."""
         now = self._shown(session, row.grade_id, row.answer, lock=True)
         last = self._last(session, GIVEN.c.grade_id == row.grade_id)
         if last.id != row.id or Mark(**json.loads(row.after)) != now.mark:
@@ -411,7 +415,7 @@ class Book:
         return True
 
     def _lab(self, session: Session, lab: str, share: Share) -> list[tuple[Question, Answers]]:
-        """Return a lab's questions in its order, each with the marks of its answers."""
+        """Return the questions of a lab in their order, each with the marks of its answers."""
         cells = {
             cell.id: (cell, notebook)
             for cell, notebook, by_person in graded_cells(session, lab)
@@ -511,18 +515,19 @@ class Book:
             comment = Comment(cell_id=cell.id, notebook_id=grade.notebook_id)
             session.add(comment)
         if comment is not None:
-            comment.manual_comment = mark.remark or None  # an empty one would hide an automatic one
+            # an empty comment would hide an automatic comment
+            comment.manual_comment = mark.remark or None
 
     @staticmethod
     def _comment(session: Session, grade: Grade) -> Comment | None:
-        """Return the comment that belongs to a grade; that of a solution has a cell of its own."""
+        """Return the comment on a graded cell; a solution cell has a comment of its own."""
         query = select(Comment).join(BaseCell, BaseCell.id == Comment.cell_id)
         of_this = (Comment.notebook_id == grade.notebook_id) & (BaseCell.name == grade.cell.name)
         return session.scalar(query.where(of_this))
 
     @staticmethod
     def _last(session: Session, *which: Any) -> Any:
-        """Return the row of the last mark that was given here, of those that are asked for."""
+        """Return the row of the last mark that was given here and matches the conditions."""
         if not inspect(session.connection()).has_table(GIVEN.name):
             return None
         return session.execute(
@@ -536,7 +541,7 @@ class Book:
 
     @contextmanager
     def _writing(self) -> Iterator[Session]:
-        """Run enclosed code in one transaction, which nobody else writes beside."""
+        """Run the enclosed code in one transaction; no other program can write at that time."""
         with self._said_clearly(), writing(self._engine) as connection:
             GIVEN.metadata.create_all(connection)
             with Session(connection) as session:
@@ -553,12 +558,12 @@ class Book:
 
 
 def _moment() -> str:
-    """Return the time now, by which marks that are given in one step know each other."""
+    """Return the current time, which identifies the marks that are given in one step."""
     return datetime.now(UTC).isoformat(timespec="microseconds")
 
 
 def lines(remark: str) -> list[str]:
-    """Return the remarks that make up a remark, each of which can be given again."""
+    """Return the lines of a remark; the page can offer each line for other answers."""
     return [line.strip() for line in remark.splitlines() if line.strip()]
 
 

@@ -1,4 +1,4 @@
-"""The pages on a Jupyter server, behind its login, its XSRF token and a content policy."""
+"""Serve the pages on a Jupyter server, behind its login, its XSRF token and a content policy."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from hood.classroom.marking.book import Marker
 from hood.classroom.marking.routes import Marking, RefusedError, Reply, Visitor
 
 NAME = "marking"
-# What the menu opens (jupyter/labconfig). JupyterLab takes its address as relative to its own page,
-# of whatever depth, and has no way to say where the server's addresses begin.
+# The address that the menu opens (jupyter/labconfig). JupyterLab reads this address relative to
+# JupyterLab's current page, at any depth. It can't contain the server's base address.
 OPENED = "answers-in-words"
-ANONYMOUS = "Anonymous "  # how the names begin that a server with a token alone invents
+ANONYMOUS = "Anonymous "  # prefix of names that a token-only server invents
 
 
 def add_handlers(server: Any) -> None:
-    """Add the pages to a Jupyter server, below ``marking/``, for the course in its folder."""
+    """Add the pages for the course in a Jupyter server's folder, below the address ``marking/``."""
     marking = Marking(Path(server.root_dir))
     top = server.web_app.settings["base_url"]
     base = url_path_join(top, NAME)
@@ -38,11 +38,11 @@ def add_handlers(server: Any) -> None:
             (f"{base}/(.+)", PageHandler, given),
         ],
     )
-    server.log.info("Answers in words are marked at %s of this server", base)
+    server.log.info("The pages for marking are at %s of this server", base)
 
 
 class _Jupyter:
-    """What all handlers have: the marking, who marks, and from where it may be asked."""
+    """The base class of all handlers: it identifies the marker and checks each request's origin."""
 
     auth_resource = NAME
 
@@ -55,15 +55,16 @@ class _Jupyter:
         return url_path_join(self.base_url, NAME) + "/"  # type: ignore[attr-defined]
 
     def closed(self) -> str:
-        """Return why this request is refused; empty if it is not."""
+        """Return why this request is refused; empty if it is allowed."""
         request = self.request  # type: ignore[attr-defined]
         path = request.path.removeprefix(self.base)
         return origin.problem(request.method, path, request.headers, origin.is_shared())
 
     def visitor(self, xsrf: str = "") -> Visitor:
-        """Return who is logged in. A server with a token alone invents a name for each browser.
+        """Return who is logged in.
 
-        There the sections may name its owner.
+        A server that has only a token invents a name for each browser. On such a server, the
+        visitor is also known by the name of the server's owner, which sections may use.
         """
         user = self.current_user  # type: ignore[attr-defined]
         known, name = user.display_name, user.username
@@ -75,7 +76,7 @@ class _Jupyter:
         return Visitor(marker, frozenset([name]), self.base, xsrf, formgrader)
 
     async def reply(self, path: str, xsrf: str = "") -> Reply:
-        """Return what is answered to this request, without holding up the server's loop."""
+        """Return the reply to this request, without blocking the server's event loop."""
         request = self.request  # type: ignore[attr-defined]
         asked = request.method, path, request.body, self.visitor(xsrf)
         try:
@@ -90,7 +91,7 @@ class _Page(_Jupyter, JupyterHandler):
         return page.POLICY
 
     async def prepare(self) -> None:  # type: ignore[override]
-        """Lead somebody who is not logged in to the login, and from there back."""
+        """If nobody is logged in, redirect to the login page, which leads back to this page."""
         await super().prepare()
         if self._finished:
             return
@@ -104,7 +105,7 @@ class _Page(_Jupyter, JupyterHandler):
             self.redirect(login if "?" in login else f"{login}?next={asked}")
 
     def show(self, reply: Reply) -> None:
-        """Send a page, or what one loads."""
+        """Send a page, or a file that a page loads."""
         self.set_header("Content-Type", f"{reply.kind}; charset=utf-8")
         for name, value in page.HEADERS.items():
             self.set_header(name, value)
@@ -112,9 +113,10 @@ class _Page(_Jupyter, JupyterHandler):
 
 
 class MenuHandler(_Page):
-    """The address that the menu opens; it leads to the list of questions.
+    """Handles the address that the menu opens: it redirects to the list of questions.
 
-    A server adds extensions by their names, so this is asked before JupyterLab's own pages.
+    A server adds extensions in the order of their names, so this handler comes before JupyterLab's
+    pages.
     """
 
     @authorized
@@ -123,7 +125,7 @@ class MenuHandler(_Page):
 
 
 class PageHandler(_Page):
-    """The list of questions, a question, and their style and script."""
+    """Serves the list of questions, the page of a question, and their style and script."""
 
     @authorized
     async def get(self, path: str) -> None:
@@ -131,10 +133,10 @@ class PageHandler(_Page):
 
 
 class DataHandler(_Jupyter, APIHandler):
-    """Answers, their marks, and whose they are."""
+    """Serves the data of a page: answers, their marks, and learners' names."""
 
     async def prepare(self) -> None:  # type: ignore[override]
-        """Refuse what another page asks."""
+        """Refuse a request that another page sent."""
         await super().prepare()
         if why := self.closed():
             raise HTTPError(403, why)

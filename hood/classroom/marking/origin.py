@@ -1,9 +1,10 @@
-"""From where a browser may ask for the pages for marking.
+"""Decide which requests may reach the pages for marking.
 
-A browser sends the marker's cookie with each request to their address, whichever page makes it, and
-a page of the same origin can read what comes. So they are closed where learners' pages have that
-origin. Elsewhere the browser's own word on each request is asked: `Sec-Fetch-Site`, `-Mode` and
-`-Dest`, which no page can set.
+A browser sends the marker's cookie with each request to the address of these pages, even if another
+page makes the request. If that page has the same origin, it can also read the reply. So the pages
+for marking are closed if learners' pages have the same origin. Otherwise, a request's headers
+`Sec-Fetch-Site`, `Sec-Fetch-Mode` and `Sec-Fetch-Dest` decide, because the browser sets them, and
+no page can set them.
 """
 
 from __future__ import annotations
@@ -11,38 +12,40 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-STATIC = ("marking.css", "marking.js")  # which say nothing about anybody
+STATIC = ("marking.css", "marking.js")  # they contain nothing about people
 SHARED = (
     "The pages for marking are closed here. This hub shows everybody's pages at one address, so a "
-    "page that a learner wrote could give marks with your rights as soon as you open it. Let the "
-    "hub's administrator set `c.JupyterHub.subdomain_host`, or give the service an address of its "
-    "own (docs/how-to/verdicts-while-they-work.md). Until then mark with `make teach` on a machine "
-    "of your own"
+    "learner's page could give marks with your rights as soon as you open it. Ask the hub's "
+    "administrator to set `c.JupyterHub.subdomain_host`, or to give the service its own address "
+    "(docs/how-to/subdomains.md). Until then, mark with `make teach` on your own "
+    "machine"
 )
 UNSAID = (
-    "Your browser did not say which page asks. Browsers say it in the header `Sec-Fetch-Site`, in "
-    "their versions since 2023, over HTTPS and to `localhost`: open this page by such an address"
+    "Your browser did not say which page sent this request. Browsers since 2023 send the header "
+    "`Sec-Fetch-Site` over HTTPS and to `localhost`: use such an address and a current browser"
 )
-ELSEWHERE = "This was asked by another page: open the pages for marking in a tab of their own"
+ELSEWHERE = "Another page sent this request: open the pages for marking in their own tab"
 
 
 def is_shared(variables: Mapping[str, str] = os.environ) -> bool:
-    """Return whether a hub gives this process and learners' servers one origin.
+    """Return whether this process and learners' servers have the same origin on a hub.
 
     Args:
-        variables: those of the hub, whose `JUPYTERHUB_HOST` is empty where it has no subdomains.
+        variables: the environment variables from the hub. `JUPYTERHUB_HOST` is empty if the hub has
+            no subdomains.
     """
     return bool(variables.get("JUPYTERHUB_API_TOKEN")) and not variables.get("JUPYTERHUB_HOST")
 
 
 def problem(method: str, path: str, headers: Mapping[str, str], shared: bool) -> str:
-    """Return why a request is refused, as a sentence without its point; empty if it is not.
+    """Return why a request is refused, as a sentence without a full stop; empty if it is allowed.
 
-    A page comes only to a tab that opens it: neither to a script nor into a frame. It may be opened
-    from elsewhere, as the hub's login does. All else comes to a page of the same origin alone.
+    A page is sent only to a browser tab, not to a script or a frame. The tab may come from a link
+    on another site, such as the hub's login. Everything else is sent only to pages of the same
+    origin.
 
     Args:
-        path: below the address of the pages, without a slash in front.
+        path: the path below the address of the pages, without a leading slash.
         shared: whether learners' pages have the same origin.
     """
     if path in STATIC:

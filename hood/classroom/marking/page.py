@@ -1,4 +1,4 @@
-"""Make the pages: the list of questions, and one question with its rubric."""
+"""Make the pages: the list of questions, and a page for each question with its rubric."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from hood.classroom.marking.share import Share
 
 HERE = Path(__file__).parent
 TEMPLATES = HERE / "templates"
-# The pages run and load nothing but their own script and style; not what an answer may hold.
-# None has a form, but for the one that asks for a token.
+# The pages run and load only their own script and style. They load nothing from an answer. They
+# have no forms, except the one that asks for a token.
 POLICY = "; ".join(
     [
         "default-src 'none'",
@@ -30,7 +30,7 @@ POLICY = "; ".join(
     ]
 )
 
-HEADERS = {  # of each page, which no browser may keep
+HEADERS = {  # of each page; no browser may cache it
     "Cache-Control": "no-store",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Referrer-Policy": "no-referrer",
@@ -39,7 +39,7 @@ HEADERS = {  # of each page, which no browser may keep
 
 
 def stylesheet() -> str:
-    """Return the style of both pages: the look of all pages, and what is their own."""
+    """Return the style sheet of the pages: the common look, and the rules for the marking pages."""
     return render(TEMPLATES, "marking.css.j2")
 
 
@@ -52,23 +52,23 @@ def index_page(questions: Sequence[Question], share: Share, base: str) -> str:
     """Return the page that lists the questions of each lab.
 
     Args:
-        share: whose answers the reader marks.
-        base: the address of these pages, which ends with a slash.
+        share: the marker's share of the answers.
+        base: the address of these pages, with a slash at its end.
     """
     labs = [(lab, list(some)) for lab, some in groupby(questions, key=lambda one: one.lab)]
     return render(TEMPLATES, "index.html.j2", labs=labs, share=share, base=base)
 
 
 def problem_page(problem: str, base: str) -> str:
-    """Return a page that says why there is nothing to mark, in a text without its last point."""
+    """Return a page that says why there is nothing to mark; ``problem`` has no full stop."""
     return render(TEMPLATES, "index.html.j2", labs=[], share=Share(), base=base, problem=problem)
 
 
 def login_page(problem: str, base: str, to: str) -> str:
-    """Return a page that asks for a token, and says why the last one was none.
+    """Return a page that asks for a token, and says why the previous token was refused.
 
     Args:
-        to: the name of the page for which somebody logs in; empty for that of all.
+        to: the name of the page to open after the login; empty for the home page.
     """
     return render(TEMPLATES, "login.html.j2", problem=problem, base=base, to=to)
 
@@ -77,8 +77,8 @@ def question_page(sheet: Sheet, share: Share, rendered: Sequence[str], base: str
     """Return the page of a question; its script fetches the answers.
 
     Args:
-        rendered: the HTML of the question, of what its rubric says first, and of each box.
-        xsrf: the token that a save must carry.
+        rendered: the HTML of the question, of its rubric's introduction, and of each box.
+        xsrf: the token that a save must contain.
     """
     text, intro, *boxes = map(Markup, rendered)
     rubric = sheet.rubric

@@ -1,7 +1,7 @@
-"""What is answered to a browser that marks, whichever server it asked.
+"""Reply to requests for the pages for marking, on any server.
 
-Jupyter's server (:mod:`.handlers`) and the service (``hood/classroom/service/marking.py``) know who
-asks, and let only those in who may mark; the rest is here.
+Jupyter's server (:mod:`.handlers`) and the service (``hood/classroom/service/marking.py``) identify
+the sender of a request, and admit only people who may mark. This module does everything else.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ ID = r"([0-9a-f]{32})"
 PAGES = re.compile(rf"|marking\.(?:css|js)|question/{ID}")
 DATA = re.compile(rf"api/(?:names|answer|undo|blank)/{ID}")
 MAX_BODY = 1 << 16  # bytes of a save
-MAX_LIST = 1 << 22  # of a list of answers, of 36 bytes each
+MAX_LIST = 1 << 22  # bytes of a list of ids of answers; an id has 36 bytes
 MAX_BOXES = 100
 
 
 @dataclass(frozen=True)
 class Visitor:
-    """Who asks, and what their server adds to the pages.
+    """A person who marks, with the data that their server has for the pages.
 
     Attributes:
-        names: under which the sections of ``course.yml`` may list them.
+        names: names that the sections of ``course.yml`` may use for this person.
         base: the address of these pages, with a slash at its end.
-        xsrf: what a save from a page must carry; the server compares it.
-        formgrader: the address below which formgrader shows submissions; empty where it is not.
+        xsrf: the token that a page must send with each save; the server compares it.
+        formgrader: the address below which formgrader shows submissions; empty without formgrader.
     """
 
     marker: Marker
@@ -57,7 +57,7 @@ class Reply:
 
 
 class RefusedError(Exception):
-    """A request that is not granted. The message says why, and ``status`` in HTTP's terms."""
+    """A refused request: the message says why, and ``status`` is the HTTP status."""
 
     def __init__(self, status: int, why: str):
         super().__init__(why)
@@ -73,16 +73,16 @@ class Marking:
 
     @cached_property
     def book(self) -> Book:
-        """The gradebook of the course in the folder; its settings are read once."""
+        """The course's gradebook. The course's settings are read only once."""
         return Book(open_course(self.root))
 
     def reply(self, method: str, path: str, body: bytes, visitor: Visitor) -> Reply:
-        """Return what is answered to a request; it waits for disk, database and a process.
+        """Return the reply to a request, after waiting for the disk, the database and a process.
 
         Args:
-            path: below the address of these pages, without a slash in front.
+            path: the path below the address of these pages, without a leading slash.
 
-        Raises RefusedError.
+        Raises RefusedError if the request is refused.
         """
         replies: dict[tuple[str, str], Callable[..., Reply]] = {
             ("GET", ""): self._index,
@@ -102,7 +102,7 @@ class Marking:
         given = [found[1]] if found[1] else []
         name = path.rpartition("/")[0] if given else path
         if (method, name) not in replies:
-            raise RefusedError(405, f"this can't be asked for with {method}")
+            raise RefusedError(405, f"the method {method} is not allowed here")
         try:
             return replies[method, name](visitor, *given)
         except KeyError as error:
@@ -119,7 +119,7 @@ class Marking:
             questions = self.book.questions(share)
         except UserError as error:
             return Reply(page.problem_page(str(error), visitor.base))
-        if questions:  # who reads the list soon opens one, for which a process must be there
+        if questions:  # somebody will soon open a question, which needs the reading process
             self.reader.start()
         return Reply(page.index_page(questions, share, visitor.base))
 
@@ -146,13 +146,15 @@ class Marking:
         answer = self._read(grade_id)
         try:
             return _shown(self.book.give(grade_id, version, wanted, visitor.marker, answer))
-        except StaleError as stale:  # what was seen is not there any more; this is
+        except (
+            StaleError
+        ) as stale:  # the mark that the marker saw has changed; show the current one
             return _shown(stale.now, answer, status=409)
         except ValueError as error:
             raise RefusedError(400, str(error)) from error
 
     def _blank(self, cell_id: str) -> dict[str, Answer]:
-        """Return the answers that are blank and wait for a mark, by the ids of their grades."""
+        """Return the blank answers that wait for a mark, keyed by the ids of their grades."""
         found = {grade: self._read(grade) for grade in self.book.waiting(cell_id)}
         return {grade: answer for grade, answer in found.items() if answer.blank}
 
@@ -177,16 +179,16 @@ def _data(found: Any, status: int = 200) -> Reply:
 
 
 def _shown(shown: Shown, answer: Answer | None = None, status: int = 200, **more: Any) -> Reply:
-    """Return a mark, with its answer where the page may not have that."""
+    """Return a reply with a mark, and with the answer if the page does not have the answer yet."""
     if answer:
         more |= {"html": answer.html, "problem": answer.problem, "cut": answer.cut}
     return _data(asdict(shown) | {"state": shown.mark.state} | more, status)
 
 
 def read_grades(body: bytes) -> set[str]:
-    """Return the ids of grades that a request names as a list. Raises RefusedError for another."""
+    """Return the list of grades' ids in a request. Raises RefusedError for any other body."""
     if len(body) > MAX_LIST:
-        raise RefusedError(413, f"a list of answers has at most {MAX_LIST:,} bytes")
+        raise RefusedError(413, f"expected a list of at most {MAX_LIST:,} bytes")
     try:
         said = json.loads(body)
     except (ValueError, RecursionError):
@@ -197,31 +199,33 @@ def read_grades(body: bytes) -> set[str]:
 
 
 def read_save(body: bytes) -> tuple[str, Wanted]:
-    """Return the version that a save carries, and the mark.
+    """Read the version and the mark that a page wants to save.
 
-    Raises RefusedError when it is too large, something is missing, or is not what it should be.
+    Raises RefusedError if the request is too large, incomplete or malformed.
     """
     if len(body) > MAX_BODY:
-        raise RefusedError(413, f"a save has at most {MAX_BODY:,} bytes")
+        raise RefusedError(413, f"expected a save of at most {MAX_BODY:,} bytes")
     try:
         said = json.loads(body)
     except (ValueError, RecursionError):
         said = None
     if not isinstance(said, dict):
-        raise RefusedError(400, "a save is an object of JSON")
+        raise RefusedError(400, "expected a save as a JSON object")
     version, score, remark = said.get("version"), said.get("score"), said.get("remark", "")
     boxes = said.get("boxes", [])
     number = isinstance(score, (int, float)) and not isinstance(score, bool)
     if not isinstance(version, str):
-        raise RefusedError(400, "a save carries the `version` that was seen, a string")
+        raise RefusedError(
+            400, "expected a save with `version`, a string: the version of the mark that was shown"
+        )
     if not (score is None or number):
-        raise RefusedError(400, "`score` is a number, or null for none")
+        raise RefusedError(400, "expected `score` to be a number, or null for no mark")
     if not isinstance(remark, str):
-        raise RefusedError(400, "`remark` is a string")
+        raise RefusedError(400, "expected `remark` to be a string")
     if not (
         isinstance(boxes, list)
         and len(boxes) <= MAX_BOXES
         and all(type(box) is int and 0 <= box < MAX_BOXES for box in boxes)
     ):
-        raise RefusedError(400, f"`boxes` are whole numbers below {MAX_BOXES}")
+        raise RefusedError(400, f"expected `boxes` to be a list of whole numbers below {MAX_BOXES}")
     return version, Wanted(score, remark.strip(), tuple(boxes))

@@ -1,6 +1,6 @@
-"""Whose answers a person marks, where ``course.yml`` divides the work by sections.
+"""Find the answers that a person should mark, if ``course.yml`` divides the work by sections.
 
-It is a division of work and no access right: everybody who may mark may see and mark all answers.
+A share is not an access right: everybody who may mark may see and mark all answers.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from hood.classroom.rules.roster import read_roster
 
 @dataclass(frozen=True)
 class Share:
-    """What of a class one person marks: all of it where no section names them.
+    """One person's share of the class. If no section names the person, the share is everybody.
 
     Attributes:
-        sections: that name them as a grader.
-        others: the learners whom other graders mark. Whoever is in no section, or in one without a
-            grader, is everybody's.
-        members: the class. Answers of others are not marked, and not shown.
-        problem: why the work can't be divided, or empty.
+        sections: the sections that name this person as a grader.
+        others: the learners whom other graders mark. A learner who has no section, or whose section
+            has no grader, is in everybody's share.
+        members: the learners of the class. The answers of people outside the class are not shown.
+        problem: why the work can't be divided; empty if there is no problem.
     """
 
     sections: tuple[str, ...] = ()
@@ -33,21 +33,21 @@ class Share:
     problem: str = ""
 
     def has(self, student: str) -> bool:
-        """Return whether a learner's answers are among those that this person marks."""
+        """Return whether a learner's answers are in this person's share."""
         return student not in self.others
 
     @property
     def words(self) -> str:
-        """The sections, such as ``sections A and C``; empty where the work is not divided."""
+        """The sections as text, such as ``sections A and C``; empty if the work is not divided."""
         *some, last = self.sections or ("",)
         return f"sections {', '.join(some)} and {last}" if some else f"section {last}" * bool(last)
 
 
 def share_of(root: Path, names: Collection[str]) -> Share:
-    """Return what somebody marks in a course folder.
+    """Return a person's share in a course folder.
 
     Args:
-        names: under which the sections may list this person.
+        names: names that the sections may use for this person.
     """
     try:
         file = read_course_file(root)

@@ -1,5 +1,5 @@
-"""What nbgrader's own commands and pages show: ``nbgrader_config.py`` names what is here.
+"""Change nbgrader's own commands and pages. ``nbgrader_config.py`` loads these changes.
 
-``guard`` corrects formgrader's lists and averages and bounds what it opens; ``export`` writes the
-table of ``nbgrader export``.
+``guard`` corrects formgrader's lists and averages, and limits which files formgrader opens.
+``export`` writes the table of ``nbgrader export``.
 """

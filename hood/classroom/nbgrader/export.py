@@ -1,4 +1,4 @@
-"""``nbgrader export``: nbgrader's table of grades, in which a missing mark is no 0."""
+"""``nbgrader export``: write nbgrader's table of grades, in which a missing mark is not a 0."""
 
 from __future__ import annotations
 
@@ -27,21 +27,22 @@ COLUMNS = (
     *("assignment", "duedate", "timestamp", "student_id", "last_name", "first_name", "email"),
     *("raw_score", "late_submission_penalty", "score", "max_score", "seconds_late", "status"),
 )
-COUNTS = ("counts", "counts_of")  # where the class has rules of its own
+COUNTS = ("counts", "counts_of")  # if the class has rules
 
 
 class Export(ExportPlugin):
-    """Writes nbgrader's columns, and two more: how late a submission came, and its status.
+    """Writes nbgrader's columns, and two more columns: how late a submission came, and its status.
 
     ``duedate`` is the student's own due date, in UTC and without the grace of the class's rules.
-    ``seconds_late`` are counted from it; there are none for what came within the grace.
-    A submission of which something is not marked yet has a ``raw_score`` so far, and no ``score``.
-    So it is where one of several notebooks could not be read or graded. Where none could, or
-    nothing was handed in, there is neither. The status says so.
-    Who handed in and is not in the gradebook has a row, too; who does not belong to the class has
-    none (:mod:`hood.classroom.rules.class_list`), and that is said. Where the class has a
-    ``course.yml``, two columns more say what counts by it, as ``course export`` does; all others
-    are as earned.
+    ``seconds_late`` is counted from this date, and is 0 within the grace. If a submission lacks a
+    mark, ``raw_score`` has the points so far, and ``score`` is empty. The same is true if one of
+    several notebooks could not be read or graded. If no notebook could be read and graded, or if
+    nothing was handed in, ``raw_score`` and ``score`` are empty. The status gives the reason.
+
+    Learners who handed in but are not in the gradebook have a row too. Learners outside the class
+    have no row (:mod:`hood.classroom.rules.class_list`), and a message names them. If the class has
+    a ``course.yml``, two more columns have the counted points, as in ``course export``. The points
+    in all other columns are raw points.
     """
 
     def export(self, gradebook: Gradebook) -> None:
@@ -80,14 +81,14 @@ class Export(ExportPlugin):
         submissions = {one.student_id: one for one in lab.submissions}
         students = {student.id: student for student in gradebook.students}
         known = spelled(students.keys())
-        handed_in = self._course.students("submitted", lab.name)  # the gradebook may not know it
+        handed_in = self._course.students("submitted", lab.name)  # some may not be in the gradebook
         on_disk = {known.get(one, shown_id(one)) for one in handed_in}
         counted = counts_of(self._course, lab.name) if submissions else None
         every = [*students, *sorted(on_disk - set(students))]
         self._passed_over |= self._class.passed_over(every)
         rows = []
         for student in self._class.without_others(every):
-            due = getattr(submissions.get(student), "duedate", lab.duedate)  # with an extension
+            due = getattr(submissions.get(student), "duedate", lab.duedate)  # includes an extension
             if deadline_of:
                 deadline = deadline_of(student)
                 due = deadline and deadline.due.astimezone(UTC).replace(tzinfo=None)

@@ -1,6 +1,6 @@
-"""Make nbgrader as careful as the grader with submissions and with files that it has not made.
+"""Make nbgrader treat submissions, and files that other people wrote, as carefully as the grader.
 
-For what :func:`guard` replaces, nbgrader has no setting.
+nbgrader has no settings for the parts that :func:`guard` replaces.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from hood import UserError
 from hood.atomic_files import why_not_written
 from hood.classroom.formats.words import duration
 from hood.classroom.gradebook.marks import averages, handed_in, seconds_late
+from hood.classroom.gradebook.service_jobs import forget
 from hood.classroom.hand_ins.store import HandIns
 from hood.classroom.hand_ins.zip_collect import CarefulCollector
 from hood.classroom.rules.class_list import EVERYBODY, ClassList, class_list
@@ -53,50 +54,56 @@ _nbgraders_submission, _nbgraders_submissions = (
 _nbgraders_students = NbGraderAPI.get_students
 _nbgraders_assignment, _nbgraders_notebooks = NbGraderAPI.get_assignment, NbGraderAPI.get_notebooks
 _nbgraders_grade_cell = SaveCells._create_grade_cell
+_nbgraders_removal = Gradebook.remove_student
 FORMGRADER = "nbgrader.server_extensions.formgrader"
 TABLE = '<table class="table table-hover">'
 EARNED = (
-    "<p>Scores on this page are points as they were earned. What counts in this class, by "
-    f"<code>{FILE}</code>, stands behind the time of each submission, in the report and on "
+    "<p>Scores on this page are raw points, as they were earned. The points that count according "
+    f"to <code>{FILE}</code> are shown after the time of each submission, in the report and in "
     "feedback.</p>"
 )
 AVERAGING = {"gradebook_assignments.tpl", "gradebook_notebooks.tpl"}
 AVERAGED = (
-    "<p>Averages are of the marks that there are: what is not marked yet, or could not be read, is "
-    "part of neither number.</p>"
+    "<p>Averages include only existing marks. If an answer is not marked yet, or could not be "
+    "read, neither its points nor its maximum are included.</p>"
 )
 
 
 def guard() -> None:
-    """Replace nbgrader's functions in this process. Calling it again changes nothing.
+    """Replace functions of nbgrader in this process. A second call changes nothing.
 
-    - A ``timestamp.txt`` that is a link, a FIFO, a device or not a date counts as missing. nbgrader
-      would wait for it, or end the whole command.
-    - Formgrader lists the submissions that ``python -m hood grade`` finds: by names in NFC, and
-      also where no file has the name of a notebook. ``autograde`` looks for none, since the batch
-      does (:mod:`hood.classroom.recording.exporter`).
-    - What ``generate_assignment`` has not made stays in a lab's folder of ``release/``. nbgrader
-      removes the whole folder, before it generates and when that fails. A lab that the class does
-      not have, or not yet, is said before.
-      One that nbgrader can't work with is refused by its name.
-    - ``zip_collect`` keeps what it replaces, and ends with a list of what it has not collected.
-    - Formgrader's list of submissions shows which came late, also where that costs nothing, and
-      what counts where the class has a ``course.yml``. There, all its lists say that other numbers
-      are points as they were earned.
-    - Formgrader's lists, counts and averages are those of the class, without who is passed over
+    - A ``timestamp.txt`` counts as missing if it is a link, a FIFO or a device, or contains no
+      date. nbgrader would wait for such a file, or end the whole command.
+    - Formgrader lists the same submissions as ``python -m hood grade``: names are compared in NFC,
+      and a submission without a notebook of the lab is listed too. ``autograde`` itself does not
+      look for submissions, because the batch grader does that
+      (:mod:`hood.classroom.recording.exporter`).
+    - Files that ``generate_assignment`` did not make stay in a lab's folder of ``release/``.
+      nbgrader would remove the whole folder before it generates the lab, and again if it can't
+      generate the lab.
+      If the class does not have the lab, or if the lab is not released yet, a warning is logged
+      first. A lab name that nbgrader can't use is refused.
+    - ``zip_collect`` keeps the hand-ins that it replaces, and at its end lists the files that it
+      did not collect.
+    - Formgrader's list of submissions shows which submissions came late, even if lateness costs
+      nothing. If the class has a ``course.yml``, this list also shows the counted points, and all
+      of formgrader's lists say that their other numbers are raw points.
+    - Formgrader's lists, counts and averages include only learners of the class
       (:mod:`hood.classroom.rules.class_list`).
-    - Formgrader's averages are of the marks that there are; for nbgrader a missing one is 0. A page
-      that shows averages says so.
-    - To generate an unchanged lab again leaves what counts as its maximum, which may be less than
-      its points (:func:`hood.classroom.gradebook.marks.set_maxima`).
-    - A course, or an exchange, in a folder such as ``ML [2026]`` is found
+    - Formgrader's averages include only existing marks, and pages with averages say so. nbgrader
+      would count a missing mark as 0.
+    - If an unchanged lab is generated again, it keeps its maximum, which may be less than its
+      points (:func:`hood.classroom.gradebook.marks.set_maxima`).
+    - A course or an exchange is found even in a folder such as ``ML [2026]``
       (:mod:`hood.grader.nbgrader.patches`).
-    - Files of the course that formgrader serves get a sandboxed origin, as Jupyter does everywhere
-      else. So no page of a learner can act as the user who opens it.
-    - Formgrader's pages of submissions load no script from elsewhere for formulas.
-    - Its commands for a class say what they have to say at its end
+    - Formgrader serves the course's files with a sandboxed origin, as Jupyter does everywhere else.
+      So a learner's page can't act with the rights of the user who opens it.
+    - Formgrader's pages of submissions load no external script for formulas.
+    - nbgrader's commands for a whole class print their messages at the end
       (:mod:`hood.grader.nbgrader.patches`).
-    - Where a file can't be written, its converters log that in a sentence and not in a traceback.
+    - When a student is removed from the gradebook, the service's verdicts on their answers are
+      removed too.
+    - If a file can't be written, nbgrader's converters log a sentence instead of a traceback.
     """
     patch_commands()
     base.traceback = SimpleNamespace(format_exc=_format_exc)
@@ -108,6 +115,7 @@ def guard() -> None:
     GenerateAssignment.start = _generate
     ZipCollectApp.process_extracted_files = _collect_and_say
     SaveCells._create_grade_cell = _save_grade_cell
+    Gradebook.remove_student = _remove_student
     NbGraderAPI.get_submission = _get_submission
     NbGraderAPI.get_submissions = _get_submissions
     NbGraderAPI.get_students = _get_students
@@ -120,6 +128,11 @@ def guard() -> None:
         base_handler.exporter, base_handler.render = property(_exporter), _render
 
 
+def _remove_student(gradebook: Gradebook, student_id: str) -> None:
+    _nbgraders_removal(gradebook, student_id)
+    forget(gradebook.db, student_id)
+
+
 def _found_path(
     course: CourseDirectory,
     nbgrader_step: str,
@@ -127,7 +140,7 @@ def _found_path(
     assignment_id: str,
     escape: bool = False,
 ) -> str:
-    """Return nbgrader's path; of a submission, as its names are written on the disk."""
+    """Return nbgrader's path. The names in a submission's path are spelled as on the disk."""
     path: str = _format_path(course, nbgrader_step, student_id, assignment_id, escape)
     if (student_id + assignment_id).isascii() or escape or os.path.lexists(path):
         return path
@@ -138,7 +151,7 @@ def _found_path(
 
 
 def _submitted_students(api: NbGraderAPI, assignment: str) -> set[str]:
-    """Return who has handed in a folder, by id as the gradebook has it."""
+    """Return the ids of the learners with a submission folder, spelled as in the gradebook."""
     found = submissions(api.coursedir, assignment)
     students = {student for student, folders in found.items() if any(map(Path.is_dir, folders))}
     students = set(_class_of(api).without_others(students))
@@ -177,7 +190,7 @@ def _generate(step: GenerateAssignment) -> None:
         _start_generating(step)
         course = Course(Path(step.coursedir.root), step.config, step.coursedir)
         remember_release(course, step.coursedir.assignment_id)
-    except (OSError, UserError) as error:  # OSError where the release can't be removed
+    except (OSError, UserError) as error:  # OSError if the release can't be removed
         why = str(error) if isinstance(error, UserError) else why_not_written(error)
         if not why:
             raise
@@ -188,7 +201,7 @@ def _generate(step: GenerateAssignment) -> None:
 
 
 def _remove_made(step: GenerateAssignment, release: str) -> None:
-    """Remove from a released lab the files that it has from ``source/``, and name the others."""
+    """Remove the files that come from ``source/`` from a released lab, and log the other files."""
     source, ignore = Path(step.notebooks[0]).parent, step.coursedir.ignore
     kept = []
     for folder, _, names in os.walk(release):
@@ -200,7 +213,9 @@ def _remove_made(step: GenerateAssignment, release: str) -> None:
                 kept.append(printable(str(inside)))
     if kept:
         named = ", ".join(sorted(kept))
-        step.log.warning("%s: kept, as they don't come from source/: %s", release, named)
+        step.log.warning(
+            "%s: these files were kept, because they don't come from source/: %s", release, named
+        )
 
 
 def _collect_and_say(app: ZipCollectApp) -> None:
@@ -212,7 +227,7 @@ def _collect_and_say(app: ZipCollectApp) -> None:
         collector.prepare()
     except UserError as error:
         app.fail(str(error))
-    if app.force:  # what lies there gives way
+    if app.force:  # existing hand-ins are replaced
         course, lab = (
             Course(Path(app.coursedir.root), app.config, app.coursedir),
             app.coursedir.assignment_id,
@@ -223,7 +238,7 @@ def _collect_and_say(app: ZipCollectApp) -> None:
                 store.keep(file, learner, lab, folder)
     try:
         _process_extracted(app)
-    finally:  # nbgrader ends the command where a folder of submitted/ is not empty
+    finally:  # nbgrader ends the command if a folder of submitted/ is not empty
         collector.say_what_is_left()
 
 
@@ -232,14 +247,16 @@ def _save_grade_cell(step: SaveCells, cell: NotebookNode) -> None:
     where = cell.metadata.nbgrader.grade_id, step.notebook_id, step.assignment_id
     with contextlib.suppress(MissingEntry):
         before = step.gradebook.find_source_cell(*where)
-        if before.checksum == cell.metadata.nbgrader.get("checksum"):  # of its points, too
+        if before.checksum == cell.metadata.nbgrader.get("checksum"):  # the points are part of it
             most = step.gradebook.find_grade_cell(*where).max_score
             step.new_grade_cells[where[0]]["max_score"] = most
 
 
 def _get_submission(api: NbGraderAPI, assignment: str, student: str, **known: Any) -> Any:
     found = _nbgraders_submission(api, assignment, student, **known)
-    in_list = bool(known)  # `get_submissions` asks for each, and all get what is added at once
+    # `get_submissions` calls this for each submission, and adds the other data for all submissions
+    # at once
+    in_list = bool(known)
     return found if in_list or not found else _with_more(api, assignment, [found])[0]
 
 
@@ -277,7 +294,7 @@ def _get_notebooks(api: NbGraderAPI, assignment: str) -> list[dict[str, Any]]:
 def _average(
     shown: list[dict[str, Any]], api: NbGraderAPI, assignment: str, *, each: bool = False
 ) -> None:
-    """Put the averages of marks, and what they are of, in the place of nbgrader's.
+    """Replace nbgrader's averages and maxima by the averages and maxima of the existing marks.
 
     Args:
         shown: a lab, or each of its notebooks.
@@ -299,9 +316,9 @@ def _average(
 def _with_more(
     api: NbGraderAPI, assignment: str, found: list[dict[str, Any]]
 ) -> list[dict[str, Any]]:
-    """Write behind each graded submission's time by how much it came late, and what counts of it.
+    """Add lateness and counted points to the time that is shown for each graded submission.
 
-    The scores beside it stay nbgrader's.
+    The scores beside the time are still nbgrader's scores.
     """
     from hood.classroom.results.counted_marks import counts_of  # here, because it imports IPython
 
@@ -321,7 +338,7 @@ def _with_more(
         if what := (counted or {}).get(student):
             said.append(next(sum_sentences(what)).removesuffix("."))
         if said:
-            one["timestamp"] = one["timestamp"] or ""  # for None its script shows nothing else
+            one["timestamp"] = one["timestamp"] or ""  # for None, formgrader's script shows nothing
             one["display_timestamp"] = (
                 f"{one['display_timestamp'] or 'no time'} ({'; '.join(said)})"
             )
@@ -329,7 +346,7 @@ def _with_more(
 
 
 def _render(handler: Any, name: str, **about: Any) -> str:
-    """Return one of formgrader's pages; in a class with rules of its own it names its numbers."""
+    """Render one of formgrader's pages; in a class with rules, the page explains its numbers."""
     page: str = handler.settings["nbgrader_jinja2_env"].get_template(name).render(**about)
     if "Score</th>" in page and (Path(handler.coursedir.root) / FILE).exists():
         page = page.replace("Score</th>", "Score, as earned</th>").replace(TABLE, EARNED + TABLE, 1)
@@ -339,7 +356,7 @@ def _render(handler: Any, name: str, **about: Any) -> str:
 
 
 def _apart(handler: JupyterHandler) -> str:
-    whole: Any = JupyterHandler.content_security_policy  # the property, not what it gives
+    whole: Any = JupyterHandler.content_security_policy  # the property, not its value
     policy = whole.fget(handler)
     return f"{policy}; sandbox allow-scripts"
 

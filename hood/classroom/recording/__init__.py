@@ -1,1 +1,1 @@
-"""The command `grade`: it chooses hand-ins, has them graded, and records the results."""
+"""Run the command `grade`, which chooses hand-ins, grades them, and records the results."""

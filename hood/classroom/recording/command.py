@@ -1,4 +1,4 @@
-"""``python -m hood grade``: grade every submission of a lab, and record it."""
+"""``python -m hood grade``: grade every submission of a lab, and record the results."""
 
 from __future__ import annotations
 
@@ -55,36 +55,45 @@ from hood.grader.submission.released import remember
 from hood.manifest import differing
 from hood.phase_paths import ROOT, lab_named
 
-MOST_PLACES = 10  # misplaced notebooks that are named
-MOST_NAMES = 5  # learners who are named
-NEW = "new"  # in place of a seed
-# After so many failures in a row the lab's own source is graded, with its solutions: learners can
-# make their own submissions fail, and many may do so. If it fails, too, nobody can be graded.
+MOST_PLACES = 10  # misplaced notebooks in a message
+MOST_NAMES = 5  # learners in a message
+NEW = "new"  # the option's value in place of a seed
+# After this many failures in a row the lab's source, with its solutions, is graded too, because
+# many learners may make their own submissions fail. If the source also fails, nobody can be graded.
 DOUBT = 10
-OWN = "the lab's own source / "  # in place of a student id; no folder's name, for the slash
-# After so many submissions the lab's own source is graded to know how long honest ones take, for
-# :mod:`hood.grader.batch.turns`. To grade so few takes no time worth to be shared.
+OWN = "the lab's own source / "  # in place of a student id; a slash can't be in a folder's name
+# After this many submissions the lab's source is graded, to measure how long honest submissions
+# take, for :mod:`hood.grader.batch.turns`. Fewer submissions take too little time to need turns.
 FEW = 3
-# What nbgrader says where a graded lab has got other cells.
+# nbgrader's error for a graded lab with other cells.
 OTHER_CELLS = "Cannot add or remove cells for notebook"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.set_defaults(keep_workers=False)  # only nbgrader's way in does
-    words = "labs, such as 01_tensors or 01; of another origin, by folder name in source/"
+    parser.set_defaults(keep_workers=False)  # only nbgrader's autograde keeps workers
+    words = (
+        "labs of this course, such as 01_tensors or 01; if a lab is not built from phases/, the "
+        "name of its folder in source/"
+    )
     parser.add_argument("lab", nargs="+", help=words)
     parser.add_argument(
-        "--students", nargs="+", default=[], metavar="PATTERN", help="only these student ids"
+        "--students",
+        nargs="+",
+        default=[],
+        metavar="PATTERN",
+        help="grade only learners whose id matches a pattern, such as ana or a* (default: all)",
     )
     parser.add_argument(
         "--workers",
         type=_positive,
         default=os.cpu_count() or 1,
         metavar="N",
-        help="processes on this machine (default: one for each processor core)",
+        help="the number of processes on this machine (default: one for each processor core)",
     )
     parser.add_argument(
-        "--scheduler", metavar="ADDRESS", help="grade on a Dask cluster: tcp://host:8786"
+        "--scheduler",
+        metavar="ADDRESS",
+        help="grade on the Dask cluster at an address such as tcp://host:8786",
     )
     recorded = parser.add_mutually_exclusive_group()
     recorded.add_argument(
@@ -95,53 +104,56 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     recorded.add_argument(
         "--preview",
         action="store_true",
-        help="do what --regrade does and record nothing: show whose points would change, and write "
-        "reports/LAB/preview.csv",
+        help="grade in the same way as --regrade, but record nothing: show which points would "
+        "change, and write reports/LAB/preview.csv",
     )
     recorded.add_argument(
         "--only-new",
         action="store_true",
-        help="leave recorded grades of unchanged submissions, even where another version of lab, "
-        "checks or grader gave them",
+        help="keep recorded grades of unchanged submissions, even if these grades come from "
+        "another version of the lab, the checks or the grader",
     )
     parser.add_argument(
         "--cell-seconds",
         type=_positive,
         default=0,
         metavar="N",
-        help="longest time for a cell with a learner's code, even if the lab allows more",
+        help="the upper limit, in seconds, for each cell with a learner's code (the lab's own "
+        "limit may be lower)",
     )
     parser.add_argument(
         "--seed",
         type=typed_seed,
-        help="draw everybody's cases from this seed, so that another run can ask the same; "
-        f"learners must not know it. `{NEW}` draws one (default: a new one, but who is graded "
-        "again keeps theirs)",
+        help="make everybody's cases from this seed, so that another run can use the same cases; "
+        f"learners must not know the seed. `{NEW}` makes a new seed for everybody (default: a new "
+        "seed for learners who are graded for the first time, and the old seed for all others)",
     )
     parser.add_argument(
         "--accept-older-book",
         action="store_true",
-        help="go on where the gradebook is older than graded files, as a copy that was put back",
+        help="go on although the gradebook is older than the graded files (for example, because it "
+        "is a restored copy)",
     )
     parser.add_argument(
         "--unsafe-no-sandbox",
         action="store_true",
-        help="run learners' code unprotected, with all rights of this user",
+        help="run learners' code without a sandbox, with all rights of this user",
     )
 
 
 def _positive(text: str) -> int:
     if not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number, 1 or more")
+        raise argparse.ArgumentTypeError(f"expected a whole number, 1 or more, got {text!r}")
     return int(text)
 
 
 def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = None) -> int:
     """Grade the labs.
 
-    It returns 0 when every submission has a verdict, 1 when some have none or a lab could not be
-    graded, 130 when interrupted. Raises UserError when nothing can be graded, or recorded grades
-    would be redone unasked; then nothing was done.
+    Return 0 if every submission has a verdict, and 130 if the run was interrupted. Return 1 if a
+    submission has no verdict, or if a lab could not be graded. Raises UserError if nothing can be
+    graded, or if recorded grades would be redone and no option allows that. In these two cases
+    nothing was done.
     """
     console = console or Console()
     course = open_course(root)
@@ -155,9 +167,9 @@ def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = N
     if not args.students:
         _show_misplaced(course, console)
         for alike in look_alikes(submissions(course.directory, "*")):
-            console.print("[bold]Not one learner, though it looks so:[/bold]", end=" ")
+            console.print("[bold]These ids look alike, but are different learners:[/bold]", end=" ")
             said = ", ".join(map(ascii, alike))
-            console.print(escape(f"{said} hand in under ids of their own"), highlight=False)
+            console.print(escape(said), highlight=False)
     if stopped:
         console.print(
             "Interrupted. Finished grades are recorded; run the same command again to continue."
@@ -167,7 +179,7 @@ def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = N
 
 
 def _is_whole(args: argparse.Namespace, root: Path, outcomes: Mapping[str, RunSummary]) -> bool:
-    """Return whether every lab that was asked for has a verdict for each submission."""
+    """Return whether every requested lab has a verdict for each submission."""
     whole = len(outcomes) == len({lab_named(root, word) for word in args.lab})
     return whole and not any(outcome.failures for outcome in outcomes.values())
 
@@ -179,36 +191,38 @@ def _offer(
     outcomes: Mapping[str, RunSummary],
     stopped: bool,
 ) -> int:
-    """Say that nothing was recorded, and how to; ask whether to, where somebody sits there."""
-    console.print("Nothing was recorded: gradebook and graded files are as they were.")
+    """Print that nothing was recorded. Offer to grade again (on a terminal), or say how."""
+    console.print("Nothing was recorded: the gradebook and the graded files have not changed.")
     if stopped:
         return 130
     words = argparse.Namespace(**vars(args) | {"preview": False, "regrade": True})
     if console.is_terminal and sys.stdin.isatty() and outcomes:
-        if console.input("Grade again now, and record it? \\[y/N] ").strip().lower() == "y":
+        answer = console.input("Grade again now, and record the new grades? \\[y/N] ")
+        if answer.strip().lower() == "y":
             return run(words, root, console)
     else:
         labs = escape(shlex.join(outcomes))
-        console.print(f"`python -m hood grade {labs} --regrade` records it.", highlight=False)
+        command = f"python -m hood grade {labs} --regrade"
+        console.print(f"`{command}` records the new grades.", highlight=False)
     return 0 if _is_whole(args, root, outcomes) else 1
 
 
 def grade_labs(
     course: Course, args: argparse.Namespace, console: Console
 ) -> tuple[dict[str, RunSummary], bool]:
-    """Grade labs and record the grades: the one way, for this command and for nbgrader's.
+    """Grade labs and record the grades, for ``python -m hood grade`` and ``nbgrader autograde``.
 
-    Where ``args.preview`` is true, nothing is recorded, and the outcomes are previews.
+    If ``args.preview`` is true, nothing is recorded, and each outcome is a preview.
 
-    It returns the outcome of each lab that could be graded, and whether the run was interrupted.
-    Raises UserError as :func:`run`.
+    Return the outcome of each lab that could be graded, and whether the run was interrupted. Raises
+    UserError like :func:`run`.
     """
     asked = list(dict.fromkeys(lab_named(course.root, word) for word in args.lab))
     left, runs = list(asked), {}
 
     @contextmanager
     def refusals_of(lab: str) -> Iterator[None]:
-        """Print why the enclosed code refuses a lab; raise that where no other lab is left."""
+        """Print why the enclosed code refuses a lab, or raise the error if no other lab is left."""
         try:
             yield
         except UserError as error:
@@ -244,9 +258,9 @@ def grade_labs(
                     redone.append(runs[name].would_be_redone())
             if said := "; ".join(filter(None, redone)):
                 raise UserError(
-                    f"{said}. Nothing was graded. Add `--regrade` to redo them with the same "
-                    "cases, or `--only-new` to leave them and grade what is new. `--preview` shows "
-                    "what redoing them would change, and records nothing"
+                    f"{said}. Nothing was graded. Add `--regrade` to grade them again with the "
+                    "same cases, or `--only-new` to keep them and grade only new submissions. "
+                    "`--preview` shows which points would change, and records nothing"
                 )
         for name in list(left):
             with refusals_of(name):
@@ -261,7 +275,7 @@ def grade_labs(
                         raise
                 if changed := writer.renew_penalties(name, runs[name].students):
                     many, have = ("submission", "has") if changed == 1 else ("submissions", "have")
-                    said = f"{name}: the late penalty of {changed} {many} {have} changed"
+                    said = f"{name}: {changed} {many} {have} a new late penalty"
                     console.print(said, highlight=False, soft_wrap=True)
         runs = {name: runs[name] for name in left}
         total = sum(len(run_of_lab.students) for run_of_lab in runs.values())
@@ -270,8 +284,8 @@ def grade_labs(
             RunProgress(console, title, total) as progress,
             _executor(args, total, stopped) as executor,
         ):
-            # One lab after the other, so that a worker needs the answer key of only one lab at a
-            # time.
+            # Labs are graded one after the other, so that a worker has the answer key of only one
+            # lab.
             jobs: Iterator[Job] = (job for one in runs.values() for job in one.jobs(progress))
             rounds = len(runs)
             while not stopped():
@@ -294,9 +308,9 @@ def grade_labs(
 
 
 def _enter(course: Course, writer: Writer, lab: LabFiles, console: Console) -> None:
-    """Enter the lab in the gradebook, unless the gradebook has it in its current form.
+    """Add the lab to the gradebook, unless the gradebook already has its current version.
 
-    Its texts are remembered, as those of a release.
+    The lab's texts are stored, as they are when a lab is released.
     """
     remember(
         course,
@@ -305,8 +319,8 @@ def _enter(course: Course, writer: Writer, lab: LabFiles, console: Console) -> N
     )
     if writer.knows(lab):
         return
-    with writer.alone(), console.status(f"{lab.name}: entering the lab in the gradebook"):
-        if writer.knows(lab):  # another grader may have just entered it
+    with writer.alone(), console.status(f"{lab.name}: adding the lab to the gradebook"):
+        if writer.knows(lab):  # another grader may have just added the lab
             return
         try:
             enter_lab(course.root, lab.name, lab.notebooks if lab.left_out else None)
@@ -316,32 +330,34 @@ def _enter(course: Course, writer: Writer, lab: LabFiles, console: Console) -> N
             raise UserError(other_cells(lab.name)) from None
         if not writer.knows(lab):
             raise UserError(
-                f"the gradebook does not hold {lab.name} as it is in source/, not even after "
-                "`nbgrader generate_assignment`: does it have steps of its own, such as AUTOTEST? "
-                "Tests that nbgrader makes can't be graded here: write them out in source/"
+                f"even after `nbgrader generate_assignment`, the gradebook's {lab.name} differs "
+                "from source/. Does `generate_assignment` have extra steps, such as AUTOTEST? "
+                "Tests that nbgrader generates can't be graded here: write them out in source/"
             )
 
 
 def other_cells(lab: str) -> str:
-    """Return that a graded lab can't have other exercises, and what to do."""
+    """Return the error for a graded lab whose exercises differ from the gradebook's exercises."""
     return (
         f"the gradebook has grades for {lab} with other exercises, and nbgrader can't add or "
-        "remove any. Put the new version under another name; or keep a copy of gradebook.db and "
-        f"run `nbgrader db assignment remove {shlex.quote(lab)} --force`, which drops this lab's "
-        "marks, by hand too, its comments and its due date"
+        "remove exercises. Give the new version another name. Or keep a copy of gradebook.db and "
+        f"run `nbgrader db assignment remove {shlex.quote(lab)} --force`, which deletes this lab's "
+        "marks (also marks given by hand), comments and due date"
     )
 
 
 def _show_misplaced(course: Course, console: Console) -> None:
-    """Print which notebooks nobody graded because of where they are."""
+    """Print which notebooks were not graded because they are in the wrong place."""
     place = course.folder("submitted", "LEARNER", "LAB")
-    if place.parts[-2:] != ("LEARNER", "LAB"):  # a structure of the course's own
+    if place.parts[-2:] != ("LEARNER", "LAB"):  # the course's own structure
         return
     known = {nfc(path.name) for path in course.folder("source", ".", "LAB").parent.glob("*")}
     found = misplaced(place.parent.parent, known)
     if found:
         more = f" and {len(found) - MOST_PLACES} more" if len(found) > MOST_PLACES else ""
-        console.print("[bold]Not graded, for they are not submitted/LEARNER/LAB/LAB.ipynb[/bold]")
+        console.print(
+            "[bold]Not graded, because they are not at submitted/LEARNER/LAB/LAB.ipynb[/bold]"
+        )
         console.print(f"  {escape(', '.join(found[:MOST_PLACES]))}{more}", highlight=False)
 
 
@@ -353,7 +369,7 @@ def _few(said: Sequence[str]) -> str:
 def _executor(
     args: argparse.Namespace, total: int, stopped: Callable[[], bool]
 ) -> AbstractContextManager[Any]:
-    """Return what runs the jobs of all labs, so that workers start only once."""
+    """Return one executor for the jobs of all labs, so that its workers start only once."""
     if args.scheduler:
         from hood.grader.batch.cluster import Cluster  # Dask is an optional extra
 
@@ -363,7 +379,7 @@ def _executor(
 
 
 class _Run:
-    """The grading run of one lab: makes its jobs and takes their results."""
+    """Makes the jobs of one lab's grading run, and takes their results."""
 
     writer: Writer
     progress: RunProgress
@@ -375,9 +391,9 @@ class _Run:
         self.students = {who: where for who, where in found.items() if who not in passed_over}
         if passed_over and not self.students:
             raise UserError(
-                f"nobody of the class has handed {lab.name} in. "
+                f"nobody in the class has handed in {lab.name}. "
                 f"{passed_over_sentence(passed_over)} "
-                f"Who belongs to the class stands in its roster, and not below `left` in {FILE}"
+                f"The class is everybody in the roster, except learners in `left` in {FILE}"
             )
         if not self.students:
             where = course.folder("submitted", "*", lab.name)
@@ -385,21 +401,21 @@ class _Run:
             raise UserError(f"no submission{which} in {where}")
         self.sandbox = not args.unsafe_no_sandbox
         self.choice = Choice(course, lab)
-        self.contests: dict[str, Contest] = {}  # by student, where something is graded
-        self.chosen: list[Job] = []  # of hand-ins that count, and have to be graded to be recorded
-        # One seed for the whole run: everyone gets the same cases, so the answer key is computed
+        self.contests: dict[str, Contest] = {}  # by student, if one of their hand-ins is graded
+        self.chosen: list[Job] = []  # jobs of hand-ins that count and must be graded to be recorded
+        # One seed for the whole run: all learners get the same cases, so the answer key is computed
         # once.
         drawn = args.seed in (None, NEW)
         self.seed: str = secrets.token_hex(16) if drawn else args.seed
         self.preview = Preview(course, lab.name) if args.preview else None
         self.summary = self.preview or RunSummary(lab.name)
         self.summary.passed_over = passed_over
-        self.seen: set[str] = set()  # students who have a row in the gradebook
+        self.seen: set[str] = set()  # students with a row in the gradebook
         self.recorded: set[str] = set()  # students who were graded before
-        self.several: set[str] = set()  # students of whose hand-ins one was chosen
+        self.several: set[str] = set()  # students with several hand-ins
         key, own = secrets.token_hex(32), Submission(lab.notebooks)
         self.own = Job(lab, OWN, own, key, self.seed, sandbox=self.sandbox)
-        # The same, to know how long it takes
+        # the same job without turns, to measure how long it takes
         self.gauge = replace(self.own, whole=True)
         self.failures = 0  # in a row
         self.own_wanted = self.own_sent = False
@@ -407,15 +423,15 @@ class _Run:
         self.refused: UserError | None = None  # why nobody can be graded
 
     def begin(self, writer: Writer) -> None:
-        """Call learners by the ids that the gradebook has."""
+        """Spell the learners' ids as the gradebook does."""
         self.writer, known = writer, writer.spelled()
         self.students = {known.get(name, name): found for name, found in self.students.items()}
         self.choice.rows = writer.hand_ins(self.lab.name) if self.choice.chooses else {}
 
     def would_be_redone(self) -> str:
-        """Return in a sentence which recorded grades of unchanged submissions would be redone.
+        """Return a clause on which grades of unchanged submissions this run would redo.
 
-        A lab whose checks can't be used, so that nothing could redo them, is refused.
+        A lab with unusable checks is refused, because its grades could not be redone.
         """
         who: list[str] = []
         why: dict[str, None] = {}
@@ -423,14 +439,14 @@ class _Run:
             if before is None or not before.job_id:
                 continue
             if changed := changes(before.job_id, self.lab.digest_in(self.sandbox)):
-                with suppress(OutOfReach):  # the run says why
+                with suppress(OutOfReach):  # the run reports it
                     found = self.choice.contest(student, self.students[student]).entries
                     if any(before.is_of(one.submission) for one in found):
                         who.append(printable(student))
                         why |= {self._in_words(part, student): None for part in changed}
         if not who:
             return ""
-        from hood.grader.batch.grading import require_checks  # here, because few runs need it
+        from hood.grader.batch.grading import require_checks  # here: few runs need it
 
         for source in self.lab.notebooks.values():
             require_checks(source)
@@ -440,7 +456,7 @@ class _Run:
         return f"{grades} of {self.lab.name}{named} would be redone, {because}"
 
     def _in_words(self, part: str, student: str) -> str:
-        """Return one of the parts that changed; of packages, which were recorded and which not."""
+        """Describe a changed part; for packages, add the old and the new version."""
         if part != PACKAGES:
             return part
         folder = self.course.folder("autograded", student, self.lab.name)
@@ -451,9 +467,10 @@ class _Run:
         return f"{part} ({'; '.join(named)})" if named else part
 
     def jobs(self, progress: RunProgress) -> Iterator[Job]:
-        """Yield a job for each submission whose current state is not recorded, read just then.
+        """Yield a job for each submission whose current state has no recorded grade.
 
-        Submissions that failed the last time come last. When many fail, so does the lab's source.
+        Submissions that failed in the previous run come last. If many submissions fail, the lab's
+        source is graded too.
         """
         self.progress, sent = progress, 0
         for student, before in self._in_order():
@@ -464,7 +481,7 @@ class _Run:
                 continue
             try:
                 jobs = self._jobs(student, before)
-            except OutOfReach as reason:  # whatever was recorded stays
+            except OutOfReach as reason:  # the recorded grade stays
                 self._fail(student, str(reason))
                 continue
             if not jobs:
@@ -476,21 +493,21 @@ class _Run:
             yield from self.own_source()
 
     def own_source(self) -> Iterator[Job]:
-        """Yield the job that grades the lab's source, if it is needed now and not yet sent."""
+        """Yield the job that grades the lab's source as soon as it is needed, but only one time."""
         if self.own_wanted and not self.own_sent:
             self.own_sent = True
             yield self.own
 
     def more(self) -> Iterator[Job]:
-        """Yield what has to be graded after the results that were taken so far."""
+        """Yield further jobs, if the present results require them."""
         yield from self.own_source()
         jobs, self.chosen = self.chosen, []
         yield from jobs
 
     def anew(self) -> Iterator[Job]:
-        """Yield the hand-ins that count now, since other labs of this run have their points.
+        """Yield jobs for hand-ins that now count, because this run has graded other labs.
 
-        Those decide which labs a learner's free days go to.
+        The points in other labs decide where a learner's free days are spent.
         """
         if self.preview or self.refused or not self.choice.spends_free_days:
             return
@@ -499,7 +516,7 @@ class _Run:
         for student, before in self._in_order():
             if student not in self.several or student in self.summary.failures:
                 continue
-            with suppress(OutOfReach):  # it was read before, and what is recorded stays
+            with suppress(OutOfReach):  # the hand-in was read before, and the recorded grade stays
                 for job in self._jobs(student, before):
                     self.progress.expect_more()
                     self.summary.graded -= student in self.seen
@@ -520,7 +537,7 @@ class _Run:
         self.progress.count(graded=False)
 
     def _jobs(self, student: str, before: GradeRecord | None) -> list[Job]:
-        """Return the jobs that are needed to know which hand-in counts, and to record it."""
+        """Return the jobs that decide which hand-in counts, or the job whose grade is recorded."""
         contest = self.choice.contest(student, self.students[student])
         entries = contest.entries
         if self.preview:
@@ -548,11 +565,11 @@ class _Run:
         return [one.job for one in wanted if one.job]
 
     def _is_wanted(self, contest: Contest, entry: Entry, before: GradeRecord | None) -> bool:
-        """Make a hand-in's job, and return whether nobody knows yet what comes of it."""
+        """Make the job for a hand-in, and return whether the job's result is still unknown."""
         lab, submission, student = self.lab, entry.submission, contest.student
         job_id = submission.job_id(lab, self.sandbox)
         same = before is not None and before.is_of(submission)
-        # A submission that has changed could answer what an earlier one has printed.
+        # A changed submission could contain answers that an earlier submission printed.
         seeds = before.seeds if before and same else self.choice.seeds(student, submission)
         seeds = {} if self.args.seed else seeds
         entry.job = Job(lab, student, submission, job_id, self.seed, seeds, self.sandbox)
@@ -562,14 +579,18 @@ class _Run:
             return self.choice.known(student, entry) is None
         if not (before and before.job_id and same):
             return True
-        if changes(before.job_id, job_id):  # then args.only_new
+        if changes(before.job_id, job_id):  # this happens only with args.only_new
             return False
         folder = self.course.folder("autograded", student, lab.name)
         there = {RunRecord.read(folder / f"{name}.ipynb").job_id for name in lab.notebooks}
         return {before.job_id, *there} != {job_id}
 
     def take(self, job: Job, result: Result) -> None:
-        """Record a result. A hopeless one waits until the lab's source has been graded."""
+        """Record a result, but let a hopeless result wait.
+
+        A result is hopeless if every submission would probably fail in the same way. It waits until
+        the lab's own source has been graded.
+        """
         if job is self.gauge:
             return
         if job is not self.own:
@@ -587,7 +608,7 @@ class _Run:
         elif result.retryable:
             self.refused = UserError(
                 f"the lab's own source could not be graded either: {result.problem}. Fix "
-                "that and run the same command again; recorded grades are kept"
+                "this problem and run the same command again; recorded grades are kept"
             )
         else:
             self.failures, self.own_wanted, self.own_sent = 0, False, False
@@ -596,7 +617,7 @@ class _Run:
                 self._settle(doubted, failed(doubted, why))
 
     def finish(self) -> None:
-        """Read what is recorded now, and let the lab's maximum be what could be earned."""
+        """Read the recorded grades for the summary, and set the maxima of the lab."""
         if self.preview:
             self.preview.write()
             return
@@ -622,12 +643,12 @@ class _Run:
         summary.not_entered = [w for w in map(shown_id, results.not_entered) if w not in without]
 
     def _settle(self, job: Job, result: Result) -> None:
-        """Record a result, or, of several hand-ins of a learner, the one that counts."""
+        """Record a result, or, if a learner has several hand-ins, only the hand-in that counts."""
         contest = self.contests.get(job.student)
         if contest is None or result.retryable or result.hopeless:
             if contest is None or not contest.failed:
                 self._record(job, result)
-            if contest:  # nobody knows which one counts: what is recorded stays
+            if contest:  # it is not known which hand-in counts, so the recorded grade stays
                 contest.failed = True
             return
         contest.of(job).result = result
@@ -680,7 +701,7 @@ class _Run:
         except UserError:
             raise
         except Exception as error:
-            problem = f"it could not be recorded: {type(error).__name__}: {error}"
+            problem = f"the grade could not be recorded: {type(error).__name__}: {error}"
         if problem:
             summary.failures[job.student] = problem
         else:
@@ -690,7 +711,7 @@ class _Run:
 
 @contextmanager
 def _interruptible() -> Iterator[Callable[[], bool]]:
-    """Yield a function that returns whether Ctrl-C was pressed; a second Ctrl-C exits at once."""
+    """Yield a function that returns whether Ctrl-C was pressed; a second Ctrl-C ends the run."""
     asked = False
 
     def ask(number: int, frame: FrameType | None) -> None:
@@ -699,7 +720,7 @@ def _interruptible() -> Iterator[Callable[[], bool]]:
             os._exit(130)
         asked = True
 
-    if threading.current_thread() is not threading.main_thread():  # no signal arrives here
+    if threading.current_thread() is not threading.main_thread():  # no signals in other threads
         yield lambda: False
         return
     before = signal.signal(signal.SIGINT, ask)

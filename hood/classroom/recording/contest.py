@@ -1,7 +1,8 @@
-"""Which hand-in of a learner is recorded, where the rules of the class leave several.
+"""Choose which of a learner's hand-ins is recorded, if several may count.
 
-Each is graded once, and the one that counts most after lateness is recorded. What the others gave
-stays in the gradebook's database, so that the next run grades none of them again.
+Each hand-in is graded once. The hand-in that has the most points after the late penalty is
+recorded. The results of the other hand-ins stay in the gradebook's database, so that the next run
+does not grade them again.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from hood.grader.batch.job import Job, LabFiles, Result, Submission, changes
 from hood.grader.course import Course
 from hood.grader.submission.notebook import OutOfReach
 
-ATTEMPTS = 3  # to read a learner's hand-ins while the service takes in more
+ATTEMPTS = 3  # to read a learner's hand-ins while the service stores new ones
 
 
 @dataclass
@@ -36,10 +37,12 @@ class Entry:
     """A hand-in that may count.
 
     Attributes:
-        came: its name and the time that counts; of a request for a regrade that may be earlier.
-        asks: whether it is here only because it may be such a request.
-        job: what grades it; None until it is made.
-        result: what came of that; None where it is known from before.
+        came: the hand-in's name, and the time that counts for it. For a hand-in that only asks for
+            a regrade, this may be the time of an earlier hand-in.
+        asks: whether the hand-in is included only because it may contain a request for a regrade.
+        job: the job that grades the hand-in; None until the job is made.
+        result: the result of the job; None if the job has not run, or if an earlier run has the
+            result.
     """
 
     came: HandInTime
@@ -51,14 +54,14 @@ class Entry:
 
 @dataclass
 class Contest:
-    """The hand-ins of one learner of which one is to be recorded.
+    """The hand-ins of one learner; one of these hand-ins is chosen, and then recorded.
 
     Attributes:
-        times: when each hand-in that is kept came, by name, the newest last.
-        recorded: the name of the one that the gradebook has; empty where it has none.
-        wanted: those that this run grades to know which counts.
-        failed: whether one of them could not be graded, so that nobody knows which counts.
-        chosen: the one that is to be recorded, once that is known and it has to be graded again.
+        times: when each kept hand-in came, keyed by its name; the newest is last.
+        recorded: the name of the recorded hand-in; empty if there is none.
+        wanted: the hand-ins that this run grades to find out which hand-in counts.
+        failed: whether no decision is possible, because a hand-in could not be graded.
+        chosen: the hand-in to record, if the decision is made and the hand-in must be graded again.
     """
 
     student: str
@@ -76,11 +79,12 @@ class Contest:
 
 @dataclass
 class Decision:
-    """What is to be recorded of a learner's hand-ins.
+    """The decision on a learner's hand-ins.
 
     Attributes:
         entry: the hand-in that counts.
-        tried: what is new of all hand-ins: that they were seen, and what was graded.
+        tried: new rows for the table of hand-ins. Each hand-in that is seen for the first time has
+            a row, and each graded hand-in has a row with its result.
     """
 
     entry: Entry
@@ -88,10 +92,10 @@ class Decision:
 
 
 class Choice:
-    """Knows the hand-ins of a lab, and compares what counts of them.
+    """Finds the hand-ins of a lab, and compares their points.
 
     Raises:
-        UserError: when something is wrong in ``course.yml``, or what is kept can't be read.
+        UserError: when ``course.yml`` has an error, or kept hand-ins can't be read.
     """
 
     def __init__(self, course: Course, lab: LabFiles):
@@ -107,20 +111,20 @@ class Choice:
 
     @property
     def spends_free_days(self) -> bool:
-        """Whether a hand-in is chosen by what it counts, which hangs on the other labs."""
+        """Whether the choice depends on the points of other labs, because there are free days."""
         return self.chooses and self.file is not None and self.file.late.free_days > 0
 
     def renew(self, rows: dict[str, dict[str, HandInRow]]) -> None:
-        """Compare with what is recorded now; ``rows`` is that of the hand-ins."""
+        """Read the recorded grades again; ``rows`` is the current table of hand-ins."""
         self.rows, self._results = rows, None
 
     def contest(self, student: str, folders: Sequence[Path]) -> Contest:
-        """Return what of a learner's may count, the last first; read just then.
+        """Read the hand-ins of a learner that may count, and return them, the latest first.
 
-        Where the newest counts, as without a due date, it is read from ``submitted/`` alone.
+        If the newest hand-in counts (for example, without a due date), only ``submitted/`` is read.
 
         Raises:
-            OutOfReach: when it can't be read, by no fault of the learner.
+            OutOfReach: when a hand-in can't be read for a reason that the learner did not cause.
         """
         if not self.chooses or len(folders) != 1:
             with self.store.at_rest():
@@ -128,13 +132,13 @@ class Choice:
             return _alone(student, found)
         try:
             for _ in range(ATTEMPTS):
-                with suppress(FileNotFoundError):  # a newer hand-in took the room of a kept one
+                with suppress(FileNotFoundError):  # a newer hand-in replaced a kept one
                     return self._contest(student, folders)
-            raise OutOfReach("the learner has handed in meanwhile: grade the lab again")
+            raise OutOfReach("the learner handed in again during the grading: grade the lab again")
         except PermissionError as error:
             raise UserError(
-                f"{error.filename} can't be read by this account, and without it nobody knows "
-                f"which hand-in counts: give this account the right to {self.store.place}"
+                f"{error.filename} can't be read by this account, so it is not known which "
+                f"hand-in counts: give this account the right to read {self.store.place}"
             ) from error
 
     def _contest(self, student: str, folders: Sequence[Path]) -> Contest:
@@ -166,14 +170,14 @@ class Choice:
                 return read_submission_of(self.course, self.lab, [folder])
 
     def others(self, student: str) -> Times:
-        """Return when a learner's submissions to the other labs came."""
+        """Return when a learner's submissions to the other labs came; empty without free days."""
         if not (self.file and self.file.late.free_days):
             return {}
         labs = [lab for lab in self.file.labs if lab != self.lab.name]
         return times_by_student(self.course, labs, student).get(student, {})
 
     def recorded(self, contest: Contest, before: GradeRecord | None) -> str:
-        """Return the name of the hand-in that the gradebook has; empty for none that is known."""
+        """Return the name of the recorded hand-in; empty if it is not known."""
         if not (before and before.job_id):
             return ""
         entries, student = contest.entries, contest.student
@@ -187,7 +191,7 @@ class Choice:
         return next((one.came.name for one in exact or own), "")
 
     def known(self, student: str, entry: Entry) -> HandInRow | None:
-        """Return what an earlier run found of the same bytes, with the same judges; else None."""
+        """Return an earlier result for the same files, lab and grader, if one exists."""
         found = self.rows.get(student, {})
         first = [found[entry.came.name]] if entry.came.name in found else []
         for row in (*first, *found.values()):
@@ -197,16 +201,20 @@ class Choice:
         return None
 
     def seeds(self, student: str, submission: Submission) -> Mapping[str, str]:
-        """Return the seeds with which the same bytes were graded, when they were not recorded."""
+        """Return the seeds of an earlier grading of the same files, or an empty mapping."""
         rows = self.rows.get(student, {}).values()
         same = (row.tried.seeds for row in rows if row.tried.digest == submission.digest)
         return next(same, {})
 
     def decide(self, contest: Contest, earlier: Mapping[str, datetime]) -> Decision:
-        """Return which hand-in counts; a tie goes to the later, and to fewer free days.
+        """Decide which hand-in counts: the hand-in with the most points after the late penalty.
+
+        If several hand-ins have equal points, the hand-in that uses the fewest free days counts. If
+        these are also equal, the latest hand-in counts.
 
         Args:
-            earlier: by the names of hand-ins that only ask for a regrade, the time that counts.
+            earlier: the times that count for hand-ins that only ask for a regrade, keyed by their
+                names.
         """
         assert self.file is not None
         student, others = contest.student, self.others(contest.student)
@@ -227,7 +235,7 @@ class Choice:
         return Decision(best, tried)
 
     def unseen(self, contest: Contest) -> tuple[HandInResult, ...]:
-        """Return entries for the hand-ins that no earlier run has seen, graded or not."""
+        """Return rows for all hand-ins that no earlier run has seen, even for ungraded hand-ins."""
         seen = self.rows.get(contest.student, {})
         return tuple(HandInResult(name) for name in contest.times if name not in seen)
 
@@ -238,7 +246,7 @@ class Choice:
         return round(counted.counts, 9), -counted.lateness.free, one.came.name
 
     def _marks(self, contest: Contest, one: Entry) -> tuple[Graded, Mapping[str, float]]:
-        """Return a hand-in's marks and what was withheld, as if it had been recorded."""
+        """Return the marks and withheld points that a hand-in would have if it were recorded."""
         if self._results is None:
             self._results = Results(self.course, self.lab.name)
             self._points = exercises_of(self.course.root, self.lab.name) or {}
@@ -253,7 +261,11 @@ class Choice:
         return replace(row, by_person=own.by_person if own else {}).marks(base)
 
     def sentence(self, contest: Contest, entry: Entry) -> str:
-        """Return which hand-in is recorded where that is not the newest, or has changed."""
+        """Return a sentence that explains the recorded hand-in; empty if no explanation is needed.
+
+        An explanation is needed if a newer hand-in exists, or if an earlier run had this hand-in
+        and recorded another hand-in.
+        """
         chosen, before = entry.came.name, contest.recorded
         newest = max(contest.times, default=chosen)
         is_new = chosen not in self.rows.get(contest.student, {})
@@ -266,7 +278,7 @@ class Choice:
 
     def _named(self, contest: Contest, name: str) -> str:
         at = in_zone(self.file, contest.times.get(name))
-        return f"the hand-in of {moment(at)}" if at else "a hand-in of an unknown time"
+        return f"the hand-in of {moment(at)}" if at else "a hand-in without a known time"
 
 
 def _alone(student: str, found: Submission) -> Contest:
@@ -278,7 +290,10 @@ def _time(iso: str | None) -> datetime | None:
 
 
 def _of(known: Mapping[str, HandInRow], one: HandIn) -> datetime | None:
-    """Return the time of a hand-in that counts, which of a mere request is an earlier one."""
+    """Return a hand-in's time that counts.
+
+    If the hand-in only asks for a regrade, this is the time of the earlier hand-in.
+    """
     row = known.get(one.name)
     return _time(row.tried.came) if row and row.tried.came else one.at
 

@@ -1,4 +1,4 @@
-"""``nbgrader autograde`` and formgrader's button: the batch grades, one way for all."""
+"""Make ``nbgrader autograde`` and formgrader's button run the batch grader."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from hood.grader.course import Course
 
 
 class BatchAutograde(Autograde):
-    """nbgrader's Autograde, which has the batch grade
-    (:func:`hood.classroom.recording.command.grade_labs`).
+    """Changes nbgrader's Autograde: it calls :func:`hood.classroom.recording.command.grade_labs`.
 
-    nbgrader's own would clear folder and marks of a submission before it grades it.
+    nbgrader's own code would delete a submission's folder and marks before it grades the
+    submission.
     """
 
     def convert_notebooks(self) -> None:
-        """Grade what is new or has changed; with ``force``, what is recorded, too.
+        """Grade new and changed submissions; with ``force``, grade recorded submissions again too.
 
-        Raises NbGraderException, with what to do, when somebody has got no verdict. What was
-        recorded stays.
+        Raises NbGraderException if a learner has no verdict; its message says what to do. Recorded
+        grades stay.
         """
         if self.coursedir.notebook_id != "*":
-            self._end("a submission is graded as a whole: leave out --notebook")
+            self._end("a submission is always graded as a whole: leave out --notebook")
         config = deepcopy(self.config)
         config.Autograde.create_student = self.create_student
         course = Course(Path(self.coursedir.root), config, self.coursedir)
@@ -65,7 +65,7 @@ class BatchAutograde(Autograde):
             self.log.warning("%s needs a person: %s", student, why)
         for student, why in outcome.failures.items():
             self.log.error("%s has no verdict: %s", student, why)
-        self.log.info("%s graded, %s left as recorded", outcome.graded, outcome.skipped)
+        self.log.info("%s graded; %s not graded again", outcome.graded, outcome.skipped)
         if stopped:
             self._end("Interrupted. Finished grades are recorded")
         if outcome.failures:
@@ -77,9 +77,10 @@ class BatchAutograde(Autograde):
 
 
 class SubmissionExporter(NotebookExporter):
-    """The way in to nbgrader's Autograde, which has no setting for the class of a converter.
+    """Changes the class of nbgrader's Autograde object to :class:`BatchAutograde`.
 
-    A converter makes its exporter before it touches any submission: so that changes its class.
+    nbgrader has no setting for this class. But each converter makes its exporter before it touches
+    any submission, so the exporter can change the converter's class.
     """
 
     def __init__(self, config: Any = None, **kwargs: Any):

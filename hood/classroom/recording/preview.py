@@ -1,4 +1,4 @@
-"""``grade --preview``: whose points grading again would change. Nothing is recorded."""
+"""``grade --preview``: show which points grading again would change, and record nothing."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from hood.grader.submission.names import printable
 from hood.verdict import Verdict
 
 FILE = "preview.csv"
-WHOLE = ""  # in place of an exercise: the whole lab
+WHOLE = ""  # in place of the name of an exercise, for the whole lab
 COLUMNS = (
     *("student", "learner", "exercise", "points", "points_after"),
     *("counts", "counts_after", "change"),
@@ -38,11 +38,12 @@ COLUMNS = (
 
 
 class Score(NamedTuple):
-    """What a learner has in an exercise, or in the whole lab.
+    """A learner's points in an exercise, or in the whole lab.
 
     Attributes:
-        raw: as they were earned; None without a mark.
-        counted: by ``course.yml``; None without a mark, or without rules.
+        raw: the points earned; None without a mark.
+        counted: the points that count according to ``course.yml``; None without a mark or without
+            rules.
     """
 
     raw: float | None
@@ -51,7 +52,7 @@ class Score(NamedTuple):
 
 @dataclass(frozen=True)
 class Change:
-    """What one learner has before and after, in one exercise or in the whole lab."""
+    """A learner's points before and after grading again, in one exercise or in the whole lab."""
 
     student: str
     name: str
@@ -61,24 +62,24 @@ class Change:
 
     @property
     def kind(self) -> str:
-        """``gains``, ``loses``, or ``same``; of what counts where the points are the same."""
+        """``gains``, ``loses`` or ``same``. If the raw points are equal, counted points decide."""
         pairs = zip(self.after, self.before, strict=True)
         differences = [rounded(new or 0.0) - rounded(old or 0.0) for new, old in pairs]
         first = next(filter(None, differences), 0.0)
         return "gains" if first > 0 else "loses" if first < 0 else "same"
 
     def row(self) -> list[Any]:
-        """Return what stands below :data:`COLUMNS`."""
+        """Return a row for ``preview.csv``, in the order of :data:`COLUMNS`."""
         points = self.before.raw, self.after.raw, self.before.counted, self.after.counted
         found = ["" if p is None else rounded(p) for p in points]
         return [self.student, self.name, self.exercise or "the whole lab", *found, self.kind]
 
 
 class Preview(RunSummary):
-    """The outcome of a run that records nothing: what recording it would change.
+    """The outcome of a run that records nothing: what would change if it were recorded.
 
     Raises:
-        UserError: when no grade of the lab is recorded, or ``course.yml`` can't be used.
+        UserError: when no grade of the lab is recorded, or ``course.yml`` has an error.
     """
 
     def __init__(self, course: Course, lab: str):
@@ -86,25 +87,27 @@ class Preview(RunSummary):
         self._course, self._results = course, Results(course, lab)
         with engine_of(course.directory.db_url).connect() as connection:
             if not inspect(connection).has_table(RECORDS.name):
-                raise UserError(f"no grade of {lab} is recorded here: there is nothing to compare")
+                raise UserError(
+                    f"no grade of {lab} is recorded here, so there is nothing to compare"
+                )
         file = read_course_file(course.root)
         ruled = file is not None and lab in file.labs
         self._counted = CountedMarks(course, file) if file and ruled else None
         self._changes: list[Change] = []
-        self.without = 0  # submissions that have no recorded grade
-        self.changed = 0  # submissions that were handed in again since
-        self.by_hand = 0  # marks given by hand, which stay, and are flagged for a look
+        self.without = 0  # submissions without a recorded grade
+        self.changed = 0  # submissions that were handed in again since grading
+        self.by_hand = 0  # marks given by hand, which stay and are flagged for review
         self.path = course.root / "reports" / lab / FILE
 
     def leave_out(self, before: GradeRecord | None) -> None:
-        """Count a submission whose grade is not that of what lies in ``submitted/`` now."""
+        """Count a submission whose current state has no recorded grade to compare with."""
         if before and before.job_id:
             self.changed += 1
         else:
             self.without += 1
 
     def compare(self, job: Job, result: Result) -> bool:
-        """Compare a result with what is recorded; return whether it would be recorded."""
+        """Compare a result with the recorded grade; return whether the result would be recorded."""
         if not result.judged:
             return False
         for one in self._results.read(only=[job.student]):
@@ -119,7 +122,7 @@ class Preview(RunSummary):
         return True
 
     def _after(self, graded: Graded, result: Result) -> Graded:
-        """Return a graded submission as it would be with this result."""
+        """Return a graded submission as it would be if this result were recorded."""
         scores, verdicts = dict(graded.scores), dict[str, Verdict]()
         for notebook in result.notebooks:
             named = self._results.cell_name
@@ -135,7 +138,7 @@ class Preview(RunSummary):
         return replace(graded, scores=scores, run=replace(graded.run, verdicts=verdicts))
 
     def _points(self, graded: Graded) -> Iterator[tuple[str, Score]]:
-        """Yield what somebody has in each exercise, and in the whole lab."""
+        """Yield a learner's points in each exercise, then in the whole lab."""
         counted = self._counted.of(self.lab, graded) if self._counted else None
         by_name = {mark.raw.exercise: mark.counts for mark in counted.marks} if counted else {}
         for name in graded.cells:
@@ -143,14 +146,14 @@ class Preview(RunSummary):
         yield WHOLE, Score(graded.points, counted.counts if counted else None)
 
     def write(self) -> None:
-        """Write ``preview.csv``: a row for each learner, and for each exercise that changes."""
+        """Write ``preview.csv``: a row per learner, and a row per exercise with a change."""
         place = {name.name: number for number, name in enumerate(self._results.cells)}
         self._changes.sort(key=lambda one: (one.student, place.get(one.exercise, -1)))
         write_table(self.path, [COLUMNS, *(change.row() for change in self._changes)])
         self._course.share(self.path.parent, self.path)
 
     def show(self, console: Console) -> None:
-        """Print for how many learners what would change, and for whom."""
+        """Print how many learners would gain or lose points, and who."""
         whole = [change for change in self._changes if change.exercise == WHOLE]
         table = Table(box=box.SIMPLE_HEAD)
         table.add_column("learners who")
@@ -172,16 +175,16 @@ class Preview(RunSummary):
             for line in in_lines(self.failures):
                 console.print(f"  {escape(line)}", highlight=False)
         for many, what in (
-            (self.by_hand, "marks given by hand stay, and would wait for a look"),
-            (self.changed, "handed in again since they were graded, and are not compared"),
-            (self.without, "have no recorded grade yet"),
+            (self.by_hand, "Marks given by hand, which would stay and wait for review"),
+            (self.changed, "Submissions handed in after grading, not compared"),
+            (self.without, "Submissions without a recorded grade"),
         ):
             if many:
-                console.print(f"{many} {what}.", highlight=False)
-        console.print(f"Each learner: {self.path}", markup=False, highlight=False, soft_wrap=True)
+                console.print(f"{what}: {many}.", highlight=False)
+        console.print(f"All learners: {self.path}", markup=False, highlight=False, soft_wrap=True)
 
     def _lines(self, whole: Sequence[Change]) -> Iterator[str]:
-        """Yield what changes for whom, a sentence each; for many, of the first of them."""
+        """Yield a line for each learner whose points would change, at most ``MOST_LINES`` lines."""
         parts: dict[str, list[Change]] = {}
         for change in self._changes:
             if change.exercise != WHOLE:
@@ -196,7 +199,7 @@ class Preview(RunSummary):
 
 
 def _step(one: Change, which: int) -> str:
-    """Return points before and after in words; those that count where ``which`` is 1."""
+    """Return the raw points before and after as text; counted points if ``which`` is 1."""
     old, new = (
         "no mark" if p is None else f"{rounded(p):g}" for p in (one.before[which], one.after[which])
     )

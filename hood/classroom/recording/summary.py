@@ -1,4 +1,4 @@
-"""What a grading run shows: how far it is, and a summary of each lab at the end."""
+"""Show the progress of a grading run, and a summary of each lab at the end."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from hood.classroom.formats.words import duration
 from hood.classroom.rules.class_list import passed_over_sentence
 
 SECONDS_BETWEEN_LINES = 10.0
-MOST_LINES = 20  # above, learners with the same reason share a line
+MOST_LINES = 20  # above this number, learners with the same reason share a line
 LONGEST = 400  # characters of one reason
 
 
 class RunProgress(Progress):
-    """The progress display of a run, a context manager: a bar on a terminal, elsewhere lines."""
+    """A context manager that shows a run's progress: as a bar on a terminal, elsewhere as lines."""
 
     def __init__(self, console: Console, title: str, total: int):
         columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), _Pace()
@@ -40,12 +40,12 @@ class RunProgress(Progress):
         self.add_task(title, total=total, graded=0, failed=0)
 
     def expect_more(self) -> None:
-        """Expect one more submission than the total that was given."""
+        """Increase the expected number of submissions by one."""
         (task,) = self.tasks
         self.update(task.id, total=(task.total or 0) + 1)
 
     def count(self, *, graded: bool, failed: bool = False) -> None:
-        """Count one more submission: for the rate if it was graded, and if it has no verdict."""
+        """Count one more finished submission. The rate includes only graded submissions."""
         (task,) = self.tasks
         task.fields["graded"] += graded
         task.fields["failed"] += failed
@@ -64,9 +64,10 @@ class _Pace(ProgressColumn):
 
 
 def _pace(task: Task) -> list[str]:
-    """Return the rate of the whole run, the time left, and the number that failed, in words.
+    """Return a text with the rate of the whole run, the time left, and the number of failures.
 
-    The time left follows from the rate, so it grows while no submission ends.
+    The time left is computed from this rate, so the time left increases as long as no submission is
+    finished.
     """
     graded, failed, elapsed = task.fields["graded"], task.fields["failed"], task.elapsed or 1e-9
     said = [f"{60 * graded / elapsed:.0f} a minute"]
@@ -81,22 +82,23 @@ class RunSummary:
 
     lab: str
     graded: int = 0
-    skipped: int = 0  # number of submissions that were recorded before and have not changed
-    people: dict[str, str] = field(default_factory=dict)  # why a verdict needs a person, by student
-    # Why submissions have no verdict, by fault of the grader, by student
+    skipped: int = 0  # unchanged submissions with a recorded grade
+    people: dict[str, str] = field(default_factory=dict)  # reasons to look at a verdict, by student
+    # why the grader has no verdict, by student
     failures: dict[str, str] = field(default_factory=dict)
-    # What was ended at a limit, and at which, by student
+    # cells stopped at a limit of the lab, by student
     ended: dict[str, str] = field(default_factory=dict)
-    late: dict[str, float] = field(default_factory=dict)  # how many seconds, by student
-    no_time: str = ""  # how many have no time, and what holds for them, in a sentence
-    earlier: dict[str, str] = field(default_factory=dict)  # which hand-in counts, if an older one
+    late: dict[str, float] = field(default_factory=dict)  # how many seconds late, by student
+    no_time: str = ""  # a sentence on submissions without a time
+    # which hand-in counts, if not the newest, by student
+    earlier: dict[str, str] = field(default_factory=dict)
     to_mark: int = 0
     not_entered: list[str] = field(default_factory=list)  # on disk, not in the gradebook
     unsafe: bool = False
-    passed_over: dict[str, str] = field(default_factory=dict)  # why, by student
+    passed_over: dict[str, str] = field(default_factory=dict)  # why they were skipped, by student
 
     def show(self, console: Console) -> None:
-        """Print the counts, and the submissions that need a person or have no verdict."""
+        """Print the counts, and list the submissions that need a person or have no verdict."""
         table = Table(title=self.lab, box=box.SIMPLE_HEAD, title_justify="left", show_header=False)
         table.add_column("what")
         table.add_column("how many", justify="right")
@@ -115,11 +117,11 @@ class RunSummary:
             console.print("[bold red]These grades were made without a sandbox.[/bold red]")
         late = ", ".join(f"{who} ({duration(seconds)})" for who, seconds in self.late.items())
         command = f"python -m hood grade {shlex.quote(self.lab)}"
-        absent = f"On disk and not in the gradebook: run `{command}`"
+        absent = f"Submissions on disk but not in the gradebook: run `{command}`"
         for title, lines in (
             ("Need a person", in_lines(self.people)),
-            ("Without a verdict; the same command tries again", in_lines(self.failures)),
-            ("Ended at a limit, after all others were graded", in_lines(self.ended)),
+            ("Without a verdict; run the same command to try again", in_lines(self.failures)),
+            ("Stopped at a limit of the lab", in_lines(self.ended)),
             ("Handed in late", [late]),
             ("Without a time", [self.no_time]),
             ("Which of several hand-ins counts", in_lines(self.earlier)),
@@ -131,13 +133,13 @@ class RunSummary:
                     console.print(f"  {escape(line)}", highlight=False)
 
     def show_passed_over(self, console: Console) -> None:
-        """Print who handed in and does not belong to the class, if anybody does."""
+        """Print which learners handed in but do not belong to the class."""
         if said := passed_over_sentence(self.passed_over):
             console.print(escape(said), highlight=False, soft_wrap=True)
 
 
 def in_lines(found: dict[str, str]) -> list[str]:
-    """Return a line for each student, or, where they are many, for each reason."""
+    """Return one line for each student; if there are many students, one line for each reason."""
     pairs: Iterable[tuple[str, str]] = sorted(found.items())
     if len(found) > MOST_LINES:
         alike: dict[str, list[str]] = {}

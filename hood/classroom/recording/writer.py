@@ -1,4 +1,4 @@
-"""Record results, in ``autograded/`` and nbgrader's gradebook: one transaction per submission."""
+"""Record results in ``autograded/`` and in nbgrader's gradebook, one transaction per submission."""
 
 from __future__ import annotations
 
@@ -77,17 +77,18 @@ from hood.grader.submission.files import SECRET, TIMESTAMP
 from hood.grader.submission.names import spelled
 from hood.grader.submission.rebuild import as_recorded, is_owned
 
-# Errors of names in one submission. Another that keeps its files from being written is not its own.
+# Errors that a file name in one submission can cause. All other write errors concern every
+# submission.
 OF_ONE = (errno.EEXIST, errno.EISDIR, errno.ENOTDIR, errno.ENAMETOOLONG)
 ATTEMPTS = 3
 DEADLOCK = "40P01"  # PostgreSQL's code
-ADVISORY = int.from_bytes(b"hood")  # the number of this project's lock there
+ADVISORY = int.from_bytes(b"hood")  # the number of this project's lock in PostgreSQL
 OTHER_PROGRAM = "another program"  # in place of a job's id
 RESUME = "Recorded grades are kept; run the same command again to continue"
 
-# Records of graded submissions. They are in the gradebook's own database, so that they are
-# committed with the scores. There is no foreign key, because nbgrader deletes submissions without
-# knowing this table.
+# Records of graded submissions. These records are in the gradebook's database, so that they are
+# committed together with the scores. There is no foreign key, because nbgrader deletes submissions
+# and does not know this table.
 TASK = TaskCell.__mapper_args__["polymorphic_identity"]
 RECORDS = Table(
     "open_the_hood_graded",
@@ -96,10 +97,10 @@ RECORDS = Table(
     Column("key", String(64), nullable=False),
     Column("digest", String(64), nullable=False),
     Column("seeds", Text, nullable=False),
-    Column("stamp", Text, nullable=False, default=""),  # earlier versions had a use for it
+    Column("stamp", Text, nullable=False, default=""),  # only earlier versions used this column
 )
-# Indexes on foreign keys. Without them each query below scans a whole table; nbgrader's indexes
-# start with the other column.
+# Indexes on foreign keys. Without these indexes each query below scans a whole table, because
+# nbgrader's own indexes start with another column.
 INDEXES = {
     "grade": "notebook_id",
     "comment": "notebook_id",
@@ -109,7 +110,7 @@ INDEXES = {
 
 @dataclass(frozen=True)
 class GradeRecord:
-    """The record of a submission that was graded before."""
+    """The record of a graded submission."""
 
     # Id of the job whose scores are in the gradebook; empty when the grader failed, and
     # :data:`OTHER_PROGRAM` when another program gave the scores
@@ -118,15 +119,15 @@ class GradeRecord:
     seeds: Mapping[str, str]  # the seed of each notebook
 
     def is_of(self, submission: Submission) -> bool:
-        """Return whether a sandbox could not tell it from this; true where nobody knows."""
+        """Return whether a sandbox would see the same files; true if that is not known."""
         return self.digest in ("", submission.digest)
 
 
 class Writer:
-    """Writes scores and graded files; nothing else does. Use it as a context manager.
+    """Writes scores and graded files, which no other code writes. Use it as a context manager.
 
-    ``patience`` are the seconds to wait for a gradebook that another program has locked. Raises
-    UserError when the gradebook cannot be used; from any method, with what to do.
+    ``patience`` is how many seconds to wait for another program's lock. Every method raises
+    UserError if the gradebook cannot be used; the message says what to do.
     """
 
     def __init__(self, course: Course, patience: float = PATIENCE):
@@ -161,9 +162,10 @@ class Writer:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Keep other graders from making tables, or entering a lab, in the same PostgreSQL.
+        """Lock a PostgreSQL database, so that no other grader can make tables or add a lab.
 
-        In SQLite each such step waits for the file. The lock ends with the connection.
+        The lock ends with the connection. SQLite needs no such lock, because each step waits for
+        the lock of the file.
         """
         engine = engine_of(self.course.directory.db_url, self._patience)
         with engine.execution_options(isolation_level="AUTOCOMMIT").connect() as connection:
@@ -172,7 +174,7 @@ class Writer:
             yield
 
     def knows(self, lab: LabFiles) -> bool:
-        """Return whether the gradebook has the lab in its current form."""
+        """Return whether the gradebook has the current version of the lab."""
         with self._said_clearly(), self._transaction():
             try:
                 found = self.gradebook.find_assignment(lab.name).notebooks
@@ -183,7 +185,7 @@ class Writer:
             )
 
     def has_other_cells(self, lab: LabFiles) -> bool:
-        """Return whether the gradebook has a lab with other cells; nbgrader can't change that."""
+        """Return whether the gradebook has other cells for the lab; nbgrader can't change them."""
         with self._said_clearly(), self._transaction():
             found = self.gradebook.find_assignment(lab.name).notebooks
             before = {n.name: {cell[1] for cell in _cells(n)} for n in found}
@@ -194,14 +196,14 @@ class Writer:
             return _with_any(before) != _with_any(now)
 
     def accept(self, anyway: bool, renew: bool) -> None:
-        """Refuse a gradebook that is older than graded files
-        (:mod:`hood.classroom.gradebook.book_age`).
+        """Refuse a gradebook that is older than the graded files (see :mod:`.gradebook.book_age`).
 
         Args:
-            anyway: whether somebody has said that it is the one that counts.
-            renew: whether to note that, where it is or no graded file speaks against it.
+            anyway: whether to accept an older gradebook.
+            renew: whether to mark the gradebook as the current one, if an older gradebook was
+                accepted, or if no graded file contradicts the gradebook.
 
-        Raises UserError with whose files it does not know.
+        Raises UserError, which names the learners whose files the gradebook does not know.
         """
         with self._said_clearly(), self._transaction() as session:
             now, labs = count_in(session), sorted(session.scalars(select(Assignment.name)))
@@ -222,12 +224,12 @@ class Writer:
             write_count(self.course, now)
 
     def spelled(self) -> dict[str, str]:
-        """Return the learners' ids in the gradebook that are not in NFC, by their NFC."""
+        """Return the ids in the gradebook that are not in NFC, keyed by their NFC form."""
         with self._said_clearly(), self._engine.connect() as connection:
             return spelled(set(connection.scalars(select(Student.id))))
 
     def records(self, lab: str, student: str = "") -> dict[str, GradeRecord]:
-        """Return the records of one learner, or of all who have one, by student id."""
+        """Return the records of one learner or of all learners, keyed by student id."""
         marked = (
             select(Grade.id)
             .join(SubmittedNotebook, SubmittedNotebook.id == Grade.notebook_id)
@@ -249,12 +251,12 @@ class Writer:
             }
 
     def hand_ins(self, lab: str) -> dict[str, dict[str, HandInRow]]:
-        """Return what is known of a lab's hand-ins, by student and name."""
+        """Return the rows of the table of hand-ins for a lab, keyed by student and hand-in name."""
         with self._said_clearly():
             return graded_hand_ins.hand_in_rows(self._engine, lab)
 
     def note(self, lab: str, student: str, tried: Sequence[HandInResult]) -> None:
-        """Keep what was found of a learner's hand-ins; the recorded one stays."""
+        """Store the results of a learner's hand-ins. The recorded hand-in stays the same."""
         with self._said_clearly(), self._transaction() as session:
             submission = self.gradebook.find_submission(lab, student)
             graded_hand_ins.enter(session, submission.id, tried)
@@ -266,14 +268,14 @@ class Writer:
         came: HandInTime | None = None,
         tried: Sequence[HandInResult] = (),
     ) -> bool:
-        """Write the graded files and the scores, in one transaction that replaces the old ones.
+        """Replace a submission's graded files and scores, in one transaction.
 
-        ``came`` is the hand-in, where several are kept, with the time that counts; ``tried`` what
-        was found of it and of the learner's others.
+        If several hand-ins are kept, ``came`` is the name of the graded hand-in and its time that
+        counts. ``tried`` has the results of this hand-in and of the learner's other hand-ins.
 
-        If this process is killed in between, the record has the old job's id, and the next run
-        notices. It returns False where the grader failed for somebody who has a grade: all stays as
-        it is.
+        If this process is killed before the transaction ends, the record still has the old job's
+        id, and the next run notices this. If the grader failed and the learner already has a grade,
+        the method changes nothing and returns False.
         """
         lab, student = job.lab.name, job.student
         folder = self.course.folder("autograded", student, lab)
@@ -309,11 +311,11 @@ class Writer:
         return True
 
     def earlier_time(self, job: Job, result: Result) -> datetime | None:
-        """Return when the work was first handed in, if a request for a regrade is all that is new.
+        """If only a request for a regrade is new, return when the work was first handed in.
 
-        The time is in UTC and has no zone. What was graded before must still be there as it was
-        recorded, and the learner's code must not read files: nobody could say whether those are the
-        same.
+        The time is in UTC and has no zone. The recorded graded files must still be there,
+        unchanged. The submission must have no files besides its notebooks, because nothing shows
+        whether such files have changed.
         """
         student, lab, came = job.student, job.lab, job.submission.timestamp
         if not came or not any(may_ask(notebook.data) for notebook in result.notebooks):
@@ -327,7 +329,7 @@ class Writer:
         if not (before and before.job_id) or {run.job_id for run in runs} != {before.job_id}:
             return None
         again = before.digest == job.submission.digest and any(run.only_asks for run in runs)
-        if not again:  # the same is not held against a lab that has changed since
+        if not again:  # an unchanged submission keeps its time even if the lab changed
             if job.submission.files or here - known:
                 return None
             if not only_asks((n.data, paths[n.name]) for n in result.notebooks):
@@ -376,14 +378,14 @@ class Writer:
     def set_maxima(
         self, lab: str, most: Mapping[tuple[str, str], float], seen: Collection[str]
     ) -> None:
-        """Let a lab's maximum be what could be earned (:mod:`.marks` says how)."""
+        """Set the maxima of a lab to the points that could be earned (see :mod:`.marks`)."""
         with self._said_clearly(), self._transaction() as session:
             set_maxima(session, lab, most, seen)
 
     def renew_penalties(self, lab: str, students: Collection[str]) -> int:
-        """Set the late penalties of recorded grades as policy, due date and marks now ask for.
+        """Update the late penalties of recorded grades to the current policy, due date and marks.
 
-        It returns the number of submissions of which one has changed.
+        Return how many submissions have a new penalty.
         """
         if self._late is None:
             return 0
@@ -408,7 +410,7 @@ class Writer:
     def _set_penalty(
         self, session: Session, submission: SubmittedAssignment, submitted: SubmittedNotebook
     ) -> None:
-        """Set the late penalty as nbgrader's AssignLatePenalties does, with its plugin."""
+        """Set a submission's late penalty with the plugin of nbgrader's AssignLatePenalties."""
         submitted.late_submission_penalty = None
         assert self._late is not None
         late = submission.total_seconds_late
@@ -424,7 +426,7 @@ class Writer:
 
     @contextmanager
     def _transaction(self) -> Iterator[Session]:
-        """Run enclosed code in one transaction, including what nbgrader's API commits."""
+        """Run the enclosed code in one transaction, which includes commits by nbgrader's API."""
         with writing(self._engine) as connection:
             maker = sessionmaker(bind=connection, autoflush=False, expire_on_commit=False)
             self.gradebook.db = scoped_session(maker)
@@ -448,16 +450,16 @@ class Writer:
 
 
 def _replaced_by_halves(folder: Path) -> Iterator[Path]:
-    """Yield what lies beside a learner's graded files if a run was killed in :func:`replaced`."""
+    """Yield the old folders that remained beside graded files when :func:`replaced` was killed."""
     return folder.parent.glob(f".{glob.escape(folder.name)}.*.old")
 
 
 def put_back(folder: Path, job_id: str) -> None:
-    """Of graded files that were being replaced, keep those that the gradebook has the grades for.
+    """After an interrupted replacement, keep the graded files that match the gradebook.
 
     Args:
-        folder: a learner's graded files, or where they should be.
-        job_id: of the job whose grades the gradebook has; empty for none.
+        folder: the folder of a learner's graded files; it may be missing.
+        job_id: the id of the job that gave the recorded grades; empty without such grades.
     """
     for old in sorted(_replaced_by_halves(folder)):
         ids = {RunRecord.read(path).job_id for path in old.glob("*.ipynb")}
@@ -476,11 +478,11 @@ def replaced(
     notebooks: Sequence[NotebookResult],
     beside: Mapping[str, bytes],
 ) -> Iterator[None]:
-    """Replace a submission's graded files.
+    """Replace a submission's graded files, then run the enclosed code.
 
-    When that or the enclosed code fails, the old files are put back. If the process is killed in
-    between, the old files, the new files or none are there. ``beside`` has the other files, by
-    relative path.
+    If the replacement or the enclosed code fails, the old files are restored. If the process is
+    killed at that time, the folder is missing, or it has either the old files or the new files.
+    ``beside`` has the files besides the notebooks, keyed by relative path.
     """
     folder = course.folder("autograded", student, lab)
     root = os.path.normpath(course.folder("autograded", ".", "."))
@@ -513,7 +515,7 @@ def replaced(
         for left in (new, old):
             shutil.rmtree(left, ignore_errors=True)
         with suppress(OSError):
-            old.unlink()  # no folder
+            old.unlink()  # not a folder
 
 
 def _write_file(course: Course, path: Path, data: bytes) -> None:
@@ -522,9 +524,10 @@ def _write_file(course: Course, path: Path, data: bytes) -> None:
 
 
 def cells_of(source: bytes, config: Config) -> set[tuple]:
-    """Return what nbgrader's gradebook stores of a notebook: ids, texts, points.
+    """Return what nbgrader's gradebook stores of a notebook's cells: ids, texts and points.
 
-    The points of cells with a check are left out: there it holds what could be earned.
+    The points of cells with a check are left out. The gradebook may have lower numbers for these
+    cells, because it stores the points that could be earned.
     """
     nb = as_recorded(nbformat.reads(source.decode(), as_version=4), config)
     cells: set[tuple] = set()
@@ -537,7 +540,11 @@ def cells_of(source: bytes, config: Config) -> set[tuple]:
 
 
 def _with_any(cells: dict[str, set]) -> dict[str, set]:
-    """Leave out notebooks without cells, unless all are: one was tried out beside the lab's."""
+    """Leave out notebooks without cells, unless all notebooks have no cells.
+
+    A notebook without cells is not part of the lab: somebody only tried something out in its
+    folder.
+    """
     return {name: found for name, found in cells.items() if found} or cells
 
 
@@ -555,17 +562,19 @@ def _set_marks(
     again: bool,
     kept: bool,
 ) -> None:
-    """Set a notebook's scores as nbgrader's SaveAutoGrades does, replacing the earlier ones.
+    """Set the scores of a notebook in place of earlier scores, as nbgrader's SaveAutoGrades does.
 
-    Manual scores and extra credit stay; a manual score is flagged for review, as is every task
-    unless this same submission was graded before (``again``). Where the marks of the hand-in that
-    stood before are ``kept`` with it, none of them goes to an answer in which nothing is written.
+    Manual scores and extra credit stay. Every manual score is flagged for review. Every task is
+    flagged too, unless this same submission was graded before (``again``). ``kept`` says whether
+    the marks of the previously recorded hand-in were saved. If so, an unanswered cell loses its
+    manual score.
     """
     grades = session.execute(
         select(Grade, BaseCell.name, BaseCell.type)
         .join(BaseCell, BaseCell.id == Grade.cell_id)
         .where(Grade.notebook_id == submitted.id)
-        # a mark given by hand comes before, and is flagged, or waits (SQLite is locked as a whole)
+        # If a person gives a mark at the same time, the mark is either written before this query,
+        # and then flagged, or it waits. SQLite locks the whole file.
         .with_for_update(of=Grade)
     )
     for grade, name, kind in grades:
@@ -590,7 +599,7 @@ def _set_marks(
 
 
 def _late_penalties(course: Course) -> AssignLatePenalties | None:
-    """Return nbgrader's step for late submissions, with its plugin, if the course uses it."""
+    """Return nbgrader's step for late submissions, with its plugin; None if no step is used."""
     for step in course.autograde.autograde_preprocessors:
         step = import_item(step) if isinstance(step, str) else step
         if isinstance(step, type) and issubclass(step, AssignLatePenalties):

@@ -1,6 +1,6 @@
-"""The class report: a page for the instructor about one graded lab, and the same data as CSV.
+"""Make the class report: a page for the instructor about a graded lab, and the data as CSV.
 
-``tally`` adds up the class; ``page`` and its template show it, ``sheets`` writes it as
-``learners.csv`` and ``exercises.csv``. ``todo`` says what to do next, ``alike`` finds answers
-that are alike, ``attempts`` counts what the service was asked.
+``tally`` computes the numbers of the class. ``page`` shows these numbers with its template, and
+``sheets`` writes them into ``learners.csv`` and ``exercises.csv``. ``todo`` lists what to do next,
+``alike`` finds similar answers, and ``attempts`` counts the service's verdicts.
 """

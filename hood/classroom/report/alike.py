@@ -1,8 +1,8 @@
-"""Find learners whose answers are alike: a hint for a person who knows them, never a verdict.
+"""Find learners whose answers are alike, as a hint for a person who knows the learners.
 
-Two answers are alike where their syntax trees are equal, whatever their names, comments,
-annotations and docstrings. Of right answers to a short question many are, so only what is long, and
-what few learners share, is told.
+The result is only a hint, never a proof of copying. Two answers are alike if their syntax trees are
+equal, apart from names, annotations and docstrings. Many right answers to a short question are
+alike, so an answer is reported only if it is long and few learners gave it.
 """
 
 from __future__ import annotations
@@ -24,17 +24,18 @@ from hood.classroom.report.tally import Person
 from hood.grader.submission.bounds import TooMuchWork, alarmed
 from hood.grader.submission.rebuild import as_recorded
 
-# Sizes are in nodes of the tree. In the labs' banks there are 4,079 pairs of right answers to one
-# exercise, of which 12 are alike: 11 of fewer than 64 nodes, and one of 116 that follows its
-# question word for word. A bank collects answers that differ: a class's coincide more often.
-LEAST = 40  # an answer that adds less to its stub says nothing
-ENOUGH = 150  # what two learners' answers must have alike, in all exercises of the lab together
-MOST = 5  # an answer that more learners share is the usual one
-SHARE = 0.2  # and so is one that a larger share of a class shares
-LONGEST = 20_000  # characters of an answer; a longer one is not looked at
+# Sizes are in nodes of the tree. The labs' banks have 4,079 pairs of right answers to one exercise.
+# Of these, 12 pairs are alike: 11 pairs with fewer than 64 nodes, and one pair with 116 nodes. The
+# two answers of this last pair do word for word what the question says. A bank collects different
+# answers, so a class's answers coincide more often.
+LEAST = 40  # an answer that adds fewer nodes to its stub is not compared
+ENOUGH = 150  # nodes that must be alike between two learners, in all exercises of the lab together
+MOST = 5  # if more learners share an answer, it is the usual answer
+SHARE = 0.2  # the same limit, as a share of the class
+LONGEST = 20_000  # characters of an answer; a longer one is not compared
 SECONDS, MEMORY = 1.0, 256 << 20  # for all answers of one learner
 SAYS_NOTHING = {"annotation", "returns", "type_comment", "ctx", "kind"}  # fields of nodes
-# Nodes with a name that code may bind, and the field that has it.
+# Nodes with a name that code may bind, and the name's field.
 NAMES = {
     ast.Name: "id",
     ast.arg: "arg",
@@ -46,14 +47,14 @@ NAMES = {
 
 
 class Shape(NamedTuple):
-    """What is left of code without its names: a hash of its syntax tree, and the tree's size."""
+    """A hash of the syntax tree of code without its names, and the size of the tree."""
 
     digest: bytes
     nodes: int
 
 
 class Group(NamedTuple):
-    """Learners whose answers to some exercises, given by title, are alike."""
+    """Learners whose answers are alike, and the titles of the exercises with these answers."""
 
     people: tuple[Person, ...]
     exercises: tuple[str, ...]
@@ -61,11 +62,11 @@ class Group(NamedTuple):
 
 
 class Alike:
-    """Learners whose answers are alike in one lab, one learner at a time.
+    """Collects the answers to one lab, one learner at a time, and finds answers that are alike.
 
     Args:
-        stubs: the code that learners start from, by exercise.
-        titles: of the exercises, by name, in the lab's order.
+        stubs: the code that learners start from, keyed by exercise.
+        titles: the titles of the exercises, keyed by their names, in the lab's order.
     """
 
     def __init__(self, stubs: Mapping[str, str], titles: Mapping[str, str], names: LearnerNames):
@@ -75,7 +76,7 @@ class Alike:
         self._order = dict.fromkeys(titles)
         self._people: list[Person] = []
         self._sharing: dict[tuple[str, Shape], list[int]] = defaultdict(list)
-        self.unread = 0  # learners whose answers took too much work
+        self.unread = 0  # learners with answers that took too much work
 
     def add(self, graded: Graded) -> None:
         """Add one learner's answers."""
@@ -96,7 +97,7 @@ class Alike:
         return found.nodes - self._stubs.get(name, 0)
 
     def groups(self) -> list[Group]:
-        """Return who has answers alike, those with most in common first."""
+        """Return the groups of learners with alike answers. The most alike code comes first."""
         most = min(MOST, max(2, int(SHARE * len(self._people))))
         common: dict[tuple[int, int], dict[str, int]] = defaultdict(dict)
         for (name, found), numbers in self._sharing.items():
@@ -121,7 +122,10 @@ class Alike:
 
 
 def _join(groups: list[tuple[int, set[int]]], nodes: int, pair: set[int]) -> None:
-    """Put a pair into the group that has one of them; alike is who is alike to the same."""
+    """Add a pair of learners to a group that contains one of them, or make a new group.
+
+    The pair's other learner belongs to the group too, because being alike is transitive.
+    """
     for known, numbers in groups:
         if known == nodes and numbers & pair:
             numbers |= pair
@@ -130,18 +134,19 @@ def _join(groups: list[tuple[int, set[int]]], nodes: int, pair: set[int]) -> Non
 
 
 def shape(code: str) -> Shape | None:
-    """Return what is left of code without its names; None for what is no Python, or too long."""
+    """Return the shape of code; None if the code is too long or has a syntax error."""
     if len(code) > LONGEST:
         return None
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of "\d", and they would tell whose code it is
+            warnings.simplefilter("ignore")  # a warning, as for "\d", would show the learner's code
             level: list[Any] = [ast.parse(code)]
-    except (SyntaxError, ValueError, RecursionError, MemoryError):  # the last for a deep one, too
+    # deep code may raise MemoryError too
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
     parts: list[Any] = []
     names: list[int] = []  # the places of names in ``parts``
-    bound: dict[str, int] = {}  # names that the code binds, in the order in which they appear
+    bound: dict[str, int] = {}  # names that the code binds, in order of appearance
     nodes = 0
     while level:
         below: list[Any] = []
@@ -174,14 +179,14 @@ def shape(code: str) -> Shape | None:
 
 
 def _says_nothing(node: Any) -> bool:
-    """Return whether a statement is a text, such as a docstring, or annotates a name alone."""
+    """Return whether a statement is a lone string, such as a docstring, or a lone annotation."""
     if isinstance(node, ast.Expr):
         return isinstance(node.value, ast.Constant)
     return isinstance(node, ast.AnnAssign) and node.value is None
 
 
 def stubs_of(results: Results) -> dict[str, str]:
-    """Return the code that learners start from in a lab, by exercise; none without a source."""
+    """Return the code that learners start from, keyed by exercise; empty without a source."""
     course, stubs = results.course, dict[str, str]()
     for notebook in results.notebooks:
         path = course.folder("source", ".", results.lab) / f"{notebook}.ipynb"

@@ -1,4 +1,4 @@
-"""What the service's jobs tell: how many verdicts an exercise took until it was right."""
+"""Count how many of the service's verdicts learners needed before an answer was right."""
 
 from __future__ import annotations
 
@@ -12,18 +12,20 @@ from hood.classroom.gradebook.database import engine_of
 from hood.classroom.gradebook.service_jobs import JOBS, State
 from hood.classroom.rules.class_list import EVERYBODY, ClassList
 
-# By the number of verdicts until the first with all points.
+# Groups of learners, by how many verdicts a learner needed until the first verdict with all points.
 AT_ONCE, SOME, MANY, NOT_YET = "at once", "after 2 or 3", "after more", "not yet"
 FEW = 3
 
 
 @dataclass
 class Attempts:
-    """The attempts at one exercise: learners by how many verdicts they needed, and what went wrong.
+    """The attempts at one exercise: how many verdicts learners needed, and their misconceptions.
 
     Attributes:
-        needed: how many learners had all points at once, after some verdicts, or not yet.
-        misconceptions: how many learners were told each of them by its name.
+        needed: how many learners got all points with the first verdict, with a later verdict, or
+            not yet.
+        misconceptions: how many learners had a verdict that names a misconception, keyed by
+            misconception.
     """
 
     needed: Counter[str] = field(default_factory=Counter)
@@ -31,17 +33,18 @@ class Attempts:
 
     @property
     def learners(self) -> int:
-        """How many learners asked."""
+        """How many learners have asked for a verdict on this exercise."""
         return self.needed.total()
 
 
 def attempts_of(db_url: str, lab: str, belong: ClassList = EVERYBODY) -> dict[str, Attempts]:
-    """Return the attempts at each exercise of a lab; nothing where no service has been used.
+    """Return the attempts at each exercise of a lab; empty if the class used no service.
 
-    What a learner asks after all points does not count, nor what those who teach ask.
+    After a learner's first verdict with all points, their later verdicts are ignored. Verdicts for
+    teachers are always ignored.
 
     Args:
-        belong: the class; what others asked does not count, either.
+        belong: the learners of the class; other people's verdicts are ignored.
     """
     engine = engine_of(db_url)
     if JOBS.name not in inspect(engine).get_table_names():

@@ -28,22 +28,25 @@ from hood.grader.outline import read_outline
 from hood.phase_paths import ROOT, lab_named
 
 PAGE, LEARNERS, EXERCISES = "index.html", "learners.csv", "exercises.csv"
-COUNTS = "counts.csv"  # where the course has a course.yml that names the lab
+COUNTS = "counts.csv"  # if the course has a course.yml that names the lab
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``python -m hood report``."""
-    parser.add_argument("lab", help="a graded lab: 02_autograd, 02 or autograd")
-    parser.add_argument("--out", type=Path, help="where to write (default: reports/LAB/)")
+    parser.add_argument("lab", help="a graded lab, such as 02_autograd, 02 or autograd")
+    parser.add_argument(
+        "--out", type=Path, help="the folder for the report (default: reports/LAB/)"
+    )
     parser.add_argument(
         "--hide-names",
         action="store_true",
-        help="pseudonyms in place of names; no student ids, no links to learners' work",
+        help="write pseudonyms instead of names, and leave out student ids and links to learners' "
+        "work",
     )
 
 
 def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = None) -> int:
-    """Write the report; return 1 when some submissions have no scores yet, otherwise 0.
+    """Write the report. Return 1 if some submissions have no scores yet, otherwise 0.
 
     Raises:
         UserError: when the lab has not been graded.
@@ -83,11 +86,13 @@ def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = N
     every = tally.submissions + not_entered
     marked = f"{tally.graded} of {every} submissions have all their automatic marks"
     if tally.unread:
-        marked += f"; {tally.unread} {_has(tally.unread)} no mark for what could not be read"
+        marked += (
+            f"; {tally.unread} {_has(tally.unread)} no mark because a notebook could not be read"
+        )
     if not_entered:
         marked += (
             f"; {not_entered} {_has(not_entered)} no row in the gradebook: "
-            f"`python -m hood grade {shlex.quote(lab)}` grades what is on disk"
+            f"`python -m hood grade {shlex.quote(lab)}` grades the submissions on disk"
         )
     console.print(f"{lab}: {marked}.", soft_wrap=True)
     if passed_over := passed_over_sentence(results.passed_over):
@@ -96,7 +101,7 @@ def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = N
         (PAGE, "the page"),
         (LEARNERS, "each learner's exercises"),
         (EXERCISES, "each exercise"),
-        *([(COUNTS, "what counts of each learner's points")] if counts else []),
+        *([(COUNTS, "each learner's points that count")] if counts else []),
     ):
         console.print(f"  {out / name}   {what}", markup=False, soft_wrap=True, highlight=False)
     return 0 if tally.graded + tally.unread == every else 1

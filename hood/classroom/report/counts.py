@@ -1,4 +1,4 @@
-"""Add up what counts in one lab, for the class report: the page's section, and ``counts.csv``."""
+"""Add up the points that count in one lab, for the class report and ``counts.csv``."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from hood.classroom.rules.sentences import (
 )
 from hood.classroom.rules.standing import hand_ins_sentence
 
-ASKS = "Nothing but a request for a regrade is new in it, so the earlier time counts."
+ASKS = "Only a request for a regrade is new, so the time of the earlier hand-in counts."
 COLUMNS = (
     *("learner", "section", "raw_score", "counts", "counts_of"),
     *("days_late", "free_days", "share_kept", "final", "why"),
 )
-LISTED = 40  # learners named on the page; the CSV has them all
+LISTED = 40  # learners named on the page; the CSV has all learners
 
 
 @dataclass
 class Reached:
-    """The shares that the learners of a section reached of what counts."""
+    """Which share of the counted points the learners of a section have reached."""
 
     graders: str = ""
     learners: int = 0
@@ -45,15 +45,14 @@ class Reached:
 
 
 class ClassCounts:
-    """What counts in a lab, one learner at a time.
+    """Adds up the points that count in a lab, one learner at a time.
 
     Attributes:
-        title: the course's, or empty.
-        rules: what the lab's rules mean, a sentence each; without extensions where names are
-            hidden.
-        sections: by name, if the roster has any.
-        late: sentences on how many came late, and at what cost.
-        without: who is in the roster and has handed nothing in.
+        title: the title of the course; empty if it has none.
+        rules: sentences on the rules of the lab. If names are hidden, extensions are left out.
+        sections: the shares that learners have reached, keyed by section; empty without sections.
+        late: sentences that say how many submissions came late, and how many points they lost.
+        without: the learners in the roster who have no graded submission.
     """
 
     def __init__(self, marks: CountedMarks, lab: str, names: LearnerNames):
@@ -69,7 +68,8 @@ class ClassCounts:
         self._seen: set[str] = set()
         self._late: list[Counted] = []
         self._lateness: list[Lateness] = []
-        self._several = self._earlier = 0  # learners who handed in more than once; of whom not last
+        # Learners with several hand-ins, and learners whose last hand-in does not count.
+        self._several = self._earlier = 0
         self.whole = Reached()
         self.sections: dict[str, Reached] = {
             name: Reached(", ".join(section.graders)) for name, section in file.sections.items()
@@ -103,7 +103,7 @@ class ClassCounts:
 
     @property
     def late(self) -> str:
-        """How many came late, and how many have no time, in sentences; empty if nobody."""
+        """Sentences on submissions that came late or have no time; empty if all came in time."""
         without = sum(not late.known for late in self._lateness)
         said = no_time_sentence(self._marks.file, self._lab, without, len(self._lateness))
         return " ".join(filter(None, (self._came_late, f"{said}." if said else "")))
@@ -116,36 +116,36 @@ class ClassCounts:
         lost = sum(one.kept < 1 for one in lateness)
         nothing = sum(one.kept == 0 for one in lateness)
         said = [f"{len(lateness)} came late, by up to {days(max(one.days for one in lateness))}"]
-        said.append(f"{lost} lost points by it" if lost else "it cost nobody a point")
+        said.append(f"{lost} lost points for it" if lost else "nobody lost points for it")
         if nothing:
             said.append(f"{nothing} came too late to count")
         return "; ".join(said) + "."
 
     @property
     def several(self) -> str:
-        """How many handed in more than once, in a sentence; empty if nobody did."""
+        """A sentence on how many learners handed in more than once; empty if nobody did."""
         if not self._several:
             return ""
-        of = f"of {self._earlier} of them an earlier one counts" if self._earlier else ""
+        of = f"for {self._earlier} of them an earlier hand-in counts" if self._earlier else ""
         return f"{self._several} handed in more than once{of and f'; {of}'}."
 
     @property
     def without(self) -> list[str]:
-        """The ids of the roster of whom nothing was graded."""
+        """The ids of the learners in the roster who have no graded submission."""
         return [student for student in self._members if student not in self._seen]
 
     @property
     def missing(self) -> str:
-        """Who has nothing graded, in a sentence; empty if the roster is complete, or none."""
+        """A sentence on the learners in ``without``; empty if ``without`` is empty."""
         ids = self.without
         if not ids:
             return ""
         named = "" if self._names.hidden else f": {', '.join(ids[:LISTED])}"
         more = f" and {len(ids) - LISTED} more" if named and len(ids) > LISTED else ""
-        have = "has" if len(ids) == 1 else "have"
-        return f"{len(ids)} of the roster {have} nothing graded here{named}{more}."
+        have = "learner in the roster has" if len(ids) == 1 else "learners in the roster have"
+        return f"{len(ids)} {have} no graded submission{named}{more}."
 
     def table(self) -> Iterator[Iterable[Any]]:
-        """Yield ``counts.csv``: the headings, then each learner's row, with how it came about."""
+        """Yield the rows of ``counts.csv``: the headings, then one row for each learner."""
         yield COLUMNS if self._names.hidden else ("student", *COLUMNS)
         yield from self.rows

@@ -1,4 +1,4 @@
-"""Render the page: compute what the template shows from the tally."""
+"""Render the report's page from the tally."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from hood.grader.course import Course
 from hood.judge.backquotes import in_code
 
 TEMPLATES = Path(__file__).parent / "templates"
-FREQUENT = 6  # misconceptions listed at the top; each exercise lists all of its own
+FREQUENT = 6  # misconceptions listed at the top; each exercise lists all of them
 COMMON = 0.06  # share of the class that a misconception needs to be listed at the top
 TOLD = 8  # misconceptions described per exercise; the others are only named
-TYPICAL = 3  # problem texts shown of unexplained answers
+TYPICAL = 3  # problem texts that are shown for unexplained answers
 FILES = (("autograded", "ipynb", "notebook"), ("feedback", "html", "feedback"))
 
 
 @dataclass(frozen=True)
 class Links:
-    """Makes links relative to the page, which lies in ``out``, to the files of a course's lab."""
+    """Makes links from the page in the folder ``out`` to the files of a lab."""
 
     course: Course
     out: Path
@@ -42,12 +42,12 @@ class Links:
     notebooks: tuple[str, ...]
 
     def link(self, path: Path) -> str:
-        """Return a relative URL, quoted, so that a file's name cannot change its meaning."""
+        """Return a relative URL, quoted so that no file name can change its meaning."""
         relative = os.path.relpath(path, self.out)
         return "/".join(quote(part, safe="") for part in Path(relative).parts)
 
     def of_person(self, person: Person) -> list[tuple[str, str]]:
-        """Return ``(text, URL)`` of those files about one submission that exist."""
+        """Return ``(text, URL)`` for each existing file about a submission."""
         found = []
         for notebook in self.notebooks if person.student else ():
             for step, suffix, text in FILES:
@@ -58,24 +58,24 @@ class Links:
         return found
 
     def lessons(self) -> dict[str, str]:
-        """Return the link to each lesson by its two digits."""
+        """Return the link to each lesson, keyed by the lesson's two-digit number."""
         found = sorted((self.course.root / "notebooks").glob("[0-9][0-9]_*.ipynb"))
         return {path.stem[:2]: self.link(path) for path in found}
 
 
-SHADES = ("all", "some", "nothing", "not tried")  # of bars, the style's names
+SHADES = ("all", "some", "nothing", "not tried")  # the style's names for parts of bars
 
 
 def render(
     tally: Tally, links: Links, now: datetime, alike: Alike, counts: ClassCounts | None = None
 ) -> str:
-    """Return the whole page as HTML; with what counts where the class has rules of its own."""
+    """Return the whole page as HTML, which includes the counted points if the class has rules."""
     about = _context(tally, links, now) | _alike(alike, links) | _attempts(tally, links)
     return page_style.render(TEMPLATES, "page.html.j2", **about, counts=counts)
 
 
 def _attempts(tally: Tally, links: Links) -> dict[str, Any]:
-    """Return how many verdicts of the service each exercise took, where learners asked for any."""
+    """Return the template's values: how many of the service's verdicts each exercise needed."""
     course = links.course
     found = attempts_of(course.directory.db_url, links.lab, class_list(course.root))
     some = [
@@ -88,7 +88,7 @@ def _attempts(tally: Tally, links: Links) -> dict[str, Any]:
 
 
 def _alike(alike: Alike, links: Links) -> dict[str, Any]:
-    """Return who has answers alike, each with the address of a notebook, where there is one."""
+    """Return the groups of learners whose answers are alike, with links to their notebooks."""
     groups = alike.groups()
     linked = [
         (group, [(person, _notebook(links, person)) for person in group.people]) for group in groups
@@ -132,12 +132,13 @@ def _context(tally: Tally, links: Links, now: datetime) -> dict[str, Any]:
         "told": _told,
         "advice_on": ADVICE,
         "typical": lambda one: one.problems.most_common(TYPICAL),
+        "found": _found,
         "worth_a_look": worth_a_look,
     }
 
 
 def bins(points: Sequence[float], most: float) -> dict[str, int]:
-    """Return how many learners earned which share: each ten percent, and all. Empty without any."""
+    """Return a histogram of the shares of points that learners earned, in steps of 10 percent."""
     if not points or not most:
         return {}
     counts = dict.fromkeys([*(f"{10 * k}–{10 * k + 9} %" for k in range(10)), "all"], 0)
@@ -148,7 +149,7 @@ def bins(points: Sequence[float], most: float) -> dict[str, int]:
 
 
 def scores_say(points: Sequence[float], most: float) -> str:
-    """Return what the scores of a class show, in a sentence; empty without any."""
+    """Return a sentence on the scores of a class; empty without scores."""
     if not points:
         return ""
     full = sum(value >= most for value in points)
@@ -156,19 +157,21 @@ def scores_say(points: Sequence[float], most: float) -> str:
     if full == len(points):
         return "Everyone earned every point"
     middle = statistics.median(points)
-    sentence = f"Half of the class earned {middle:g} of {most:g} points or more"
+    sentence = f"The median is {middle:g} of {most:g} points"
     ends = [f"{full} earned all of them" if full else "", f"{none} none" if none else ""]
     said = " and ".join(filter(None, ends))
     return f"{sentence}; {said}" if said else sentence
 
 
 def hardest_say(marked: Sequence[ExerciseTally]) -> str:
-    """Return which exercise was the hardest, in a sentence; empty without any."""
+    """Return a sentence on the hardest exercise; empty without marks."""
     if not marked:
         return ""
     worst = min(marked, key=lambda one: one.share or 0.0)
+    if sum((one.share or 0.0) == (worst.share or 0.0) for one in marked) > 1:
+        return ""  # several exercises are equally hard
     if worst.share and worst.share >= 0.9:
-        return "Every exercise was within reach of nearly everyone"
+        return "In every exercise, learners earned nearly all of the points"
     number, _, rest = worst.title.partition(" · ")
     title = rest if rest and number.isdigit() else worst.title or worst.name
     tried = worst.marked - worst.not_tried
@@ -177,7 +180,7 @@ def hardest_say(marked: Sequence[ExerciseTally]) -> str:
 
 
 def _frequent(tally: Tally) -> list[tuple[int, str, ExerciseTally]]:
-    """Return the most frequent misconceptions of the lab: ``(learners, name, exercise)``."""
+    """Return the lab's most frequent misconceptions as ``(number of learners, name, exercise)``."""
     every = [
         (count, name, exercise)
         for exercise in tally.exercises
@@ -187,8 +190,17 @@ def _frequent(tally: Tally) -> list[tuple[int, str, ExerciseTally]]:
     return sorted(every, key=lambda entry: -entry[0])[:FREQUENT]
 
 
+def _found(one: ExerciseTally) -> str:
+    """Return the words before the problem texts that are shown, as precise as the counts allow."""
+    counts = [count for _, count in one.problems.most_common(TYPICAL + 1)]
+    if len(counts) <= TYPICAL:
+        return "The check found"
+    most_often = counts[TYPICAL] < counts[TYPICAL - 1]
+    return "The check found most often" if most_often else "The check found, among other things"
+
+
 def _told(one: ExerciseTally) -> list[tuple[str, int]]:
-    """Return what is described: the three most frequent, and what more than one learner has."""
+    """Return the misconceptions to describe: the first three, and all that several learners had."""
     every = one.misconceptions.most_common(TOLD)
     return [entry for place, entry in enumerate(every) if place < 3 or entry[1] > 1]
 

@@ -1,4 +1,4 @@
-"""The report's tables: a row per learner and exercise, and a row per exercise."""
+"""Write two tables: one has a row per learner and exercise, the other has a row per exercise."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _status(graded: Graded, cell: GradedCell, score: float | None) -> str:
 
 
 def _why(graded: Graded, cell: GradedCell, names: LearnerNames) -> tuple[str, str]:
-    """Return the misconceptions, and the first problem that none of them explains."""
+    """Return an answer's misconceptions, and the first problem that no misconception explains."""
     verdict = graded.verdicts.get(cell.name)
     if verdict is None or _is_unread(graded, cell):
         return "", ""
@@ -69,7 +69,7 @@ def _is_unread(graded: Graded, cell: GradedCell) -> bool:
 
 
 def _manual(graded: Graded, cell: GradedCell) -> str:
-    """Return the state of manual marking: "waiting", "marked", or "" for an automatic cell."""
+    """Return the state of a person's marking: "waiting", "marked", or "" for an automatic cell."""
     if cell.name in graded.waiting:
         return "waiting"
     return "marked" if cell.manual and graded.scores.get(cell.name) is not None else ""

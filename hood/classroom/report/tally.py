@@ -1,6 +1,7 @@
-"""Add up a class, one learner at a time, in little memory even for ten thousand learners.
+"""Compute the numbers of a class, one learner at a time.
 
-Two numbers are kept of each learner. Of everything else there are counts and the first examples.
+This takes little memory even for 10,000 learners. For each learner, only two numbers are stored.
+For everything else, only counts and the first examples are stored.
 """
 
 from __future__ import annotations
@@ -15,22 +16,25 @@ from hood.classroom.gradebook.pseudonyms import LearnerNames
 from hood.grader.outline import Outline
 from hood.verdict import Cause, Status, Verdict
 
-SHOWN = 40  # learners listed under each reason; the CSV has them all
+SHOWN = 40  # learners listed under each reason; the CSV has all learners
 MOST_TEXTS = 500  # different problem texts that are counted per exercise
 KINDS = tuple(ReasonKind)  # the most severe first
 
 
 @dataclass
 class ExerciseTally:
-    """The counts of one exercise over the class.
+    """The counts of one exercise in the whole class.
 
     Attributes:
-        marked: learners with a score; the sum of ``full``, ``some``, ``nothing`` and ``not_tried``.
-        wrong: learners who tried and did not get all points.
-        unexplained: those of them with a failed part that no misconception explains.
-        problems: the check's problem texts for these parts, counted.
-        not_run: parts that the grading machine could not run, with the reason, counted.
-        withheld: points of such parts in the lab's maximum: only other learners could earn them.
+        marked: the number of learners with a score, which is the sum of ``full``, ``some``,
+            ``nothing`` and ``not_tried``.
+        wrong: the number of learners who tried and did not get all points.
+        unexplained: the number of learners in ``wrong`` who have a failed part that no
+            misconception explains.
+        problems: how often the check gave each problem text for these parts.
+        not_run: for each part and reason, how often the grading machine could not run the part.
+        withheld: the points that learners could not earn because of ``not_run``, although the lab's
+            maximum includes these points, because other learners could earn them.
     """
 
     cell: GradedCell
@@ -59,19 +63,19 @@ class ExerciseTally:
 
     @property
     def share(self) -> float | None:
-        """Share of the obtainable points that was earned, 0 to 1."""
+        """The share of the obtainable points that learners earned, 0 to 1; None without marks."""
         most = self.cell.points * self.marked - self.withheld
         return self.earned / most if most else None
 
     @property
     def outcomes(self) -> dict[str, int]:
-        """How many learners earned all its points, and so on, in the page's words."""
+        """The number of learners, keyed by outcome: all points, some, none, or not tried."""
         counts = self.full, self.some, self.nothing, self.not_tried
         named = zip(("all", "some", "nothing", "not tried"), counts, strict=True)
         return {word: count for word, count in named if count}
 
     def add(self, graded: Graded, names: LearnerNames) -> None:
-        """Add one learner."""
+        """Add one learner's result."""
         score, verdict = graded.scores.get(self.name), graded.verdicts.get(self.name)
         if score is not None:
             self._mark(score, verdict, graded)
@@ -119,7 +123,10 @@ class ExerciseTally:
 
 
 class Person(NamedTuple):
-    """A submission that a person should look at; no id if names are hidden, None without a mark."""
+    """A submission that a person should look at.
+
+    The id is empty if names are hidden. The points are None if there is no mark.
+    """
 
     student: str
     name: str
@@ -131,15 +138,21 @@ class Tally:
     """The counts of the whole class.
 
     Attributes:
-        submissions: number in the gradebook, whether or not grading finished.
-        unread: number of submissions that have no mark for what could not be read.
-        automatic: points of each graded learner in automatic exercises; ``total``, in all.
-        people: submissions that a person should look at, by the most severe kind of reason.
-        needing: number of submissions per kind of reason.
-        sandbox: number that ran in a sandbox (True), without one (False), or unrecorded (None).
-        versions: number of submissions by the version of lab, checks, settings and grader.
-        graded_at: when the first and the last were graded, in seconds since the epoch; or empty.
-        seconds: grading time of all submissions; ``longest``, of one, and whose it is.
+        submissions: the number of submissions in the gradebook, even if grading did not finish.
+        unread: the number of submissions that have no mark because a file could not be read.
+        automatic: each graded learner's points in automatic exercises.
+        total: each graded learner's points in all exercises.
+        people: the submissions that a person should look at, keyed by the most severe kind of
+            reason.
+        needing: the number of submissions that a person should look at, keyed by kind of reason.
+        sandbox: the number of submissions, keyed by whether they ran in a sandbox: True, False, or
+            None if there is no record of this.
+        versions: the number of submissions, keyed by the version of lab, checks, settings and
+            grader that graded them.
+        graded_at: when the first and the last submission were graded, in seconds since the epoch;
+            empty if that is not known.
+        seconds: the sum of the grading times of all submissions.
+        longest: the longest grading time of a submission, in seconds, and the learner's name.
     """
 
     def __init__(
@@ -158,31 +171,32 @@ class Tally:
         self.needing: Counter[str] = Counter()
         self.sandbox: Counter[bool | None] = Counter()
         self.versions: Counter[str] = Counter()
-        self._newest = 0.0, ""  # when the last submission was graded, and by which version
+        self._newest = 0.0, ""  # when and by which version the last submission was graded
         self.graded_at: tuple[float, ...] = ()
         self.seconds = 0.0
         self.longest = 0.0, ""
 
     @property
     def graded(self) -> int:
-        """Number of submissions that have all their automatic scores."""
+        """The number of submissions that have all their automatic scores."""
         return len(self.automatic)
 
     @property
     def waiting(self) -> int:
-        """Number of answers that a person still has to mark."""
+        """The number of answers that a person still has to mark."""
         return sum(exercise.waiting for exercise in self.exercises)
 
     @property
     def outdated(self) -> int:
-        """Number of submissions that another version graded than the one graded last."""
+        """The number of submissions graded with another version than the last graded submission."""
         return self.versions.total() - self.versions[self._newest[1]]
 
     @property
     def counted(self) -> tuple[array, float]:
         """Each learner's points, and the points that could be earned.
 
-        They include all exercises when all are marked, and only the automatic ones until then.
+        While an answer waits for a mark, only the automatic exercises are included. After that, all
+        exercises are included.
         """
         cells = [exercise.cell for exercise in self.exercises]
         if self.waiting:

@@ -1,4 +1,4 @@
-"""What to do next, the most urgent first, and with each submission that needs a person."""
+"""List what to do next, the most urgent first, and each submission that needs a person."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from hood.classroom.gradebook.graded import ReasonKind
 from hood.classroom.report.tally import ExerciseTally, Tally
 
 MARKS, CLASS, LAB = GROUPS = ("Before the marks go out", "In class", "In the lab itself")
-NAMED = 3  # up to so many learners are named
+NAMED = 3  # up to this many learners are named
 FEW = 3  # a misconception of fewer learners is not discussed in class
 SHARE = 0.1  # smallest share of the class with a misconception that is discussed
-MOST = 3  # entries of one kind: more cannot be done in a week
+MOST = 3  # entries of one kind, because a week has time for no more
 FEWEST = 10  # an exercise that fewer learners tried is not called hard
-HARD = 0.2  # share of the points that those who tried it earned in a hard one
+HARD = 0.2  # in a hard exercise, learners who tried it earned at most this share of the points
 
 
 class Advice(NamedTuple):
-    """What is said of submissions with one kind of reason: in the list of people, and of tasks."""
+    """The texts that the list of people and the list of tasks show for one kind of reason."""
 
     heading: str
     advice: str
@@ -26,79 +26,82 @@ class Advice(NamedTuple):
     what: str
 
 
-SLIP = ("See whether a slip cost many points", "with an answer that did not run")
+SLIP = ("See whether a small mistake cost many points", "with an answer that did not run")
 ADVICE = {
     ReasonKind.UNGRADED: Advice(
-        "Not graded to the end",
-        "They have no final mark yet. Grade them again; if they come back here, look into the log.",
-        "Grade again what was not graded to its end",
+        "Grading not finished",
+        "These submissions have no final mark yet. Grade them again; if they are listed here "
+        "again, read the log.",
+        "Grade these submissions again",
         "without a final mark",
     ),
     ReasonKind.UNREAD: Advice(
         "A notebook that could not be read",
-        "What could not be read has no mark. Ask for the file.",
-        "Ask for what could not be read",
+        "An unreadable notebook has no mark. Ask for the file.",
+        "Ask for the unreadable files",
         "with a notebook that could not be read",
     ),
     ReasonKind.FOREIGN: Advice(
         "Another notebook",
-        "No answer to the lab was found in it. Ask for the right file.",
+        "The notebook has no answer to the lab. Ask for the right file.",
         "Ask for the right file",
         "with another notebook",
     ),
     ReasonKind.COPIES: Advice(
         "Copies of the notebook beside it",
-        "Only one of them was graded. See whether the work is in another one.",
-        "Look for the work in the copies",
+        "Only one of them was graded. Check whether the work is in another file.",
+        "Check the copies for the work",
         "with copies beside the notebook",
     ),
     ReasonKind.TIME: Advice(
-        "No time that can be read",
-        "So nobody knows whether they came late. See when they were handed in.",
-        "Ask when it was handed in",
+        "Unreadable time",
+        "These submissions may be late. Find out when they were handed in.",
+        "Find out when they were handed in",
         "with a time that can't be read",
     ),
     ReasonKind.REGRADE: Advice(
-        "A regrade is asked for",
-        "Read the answer beside its verdict. A mark that you give in formgrader, the same or "
-        "another, answers it; `grade --regrade` grades it anew where the check has changed.",
+        "Regrade requested",
+        "Read the answer beside its verdict. Any mark that you give in formgrader answers the "
+        "request, even if the points stay the same. If the check has changed, `grade --regrade` "
+        "grades the answer again.",
         "Answer requests for a regrade",
-        "asking for one",
+        "with a request",
     ),
     ReasonKind.TOUCHED: Advice(
         "Graded cells, settings or tags changed",
-        "The originals were used, so nothing was gained. Mostly an accident; ask.",
+        "The originals were used, so the change gained nothing. Ask the learner: it is usually an "
+        "accident.",
         "Ask about edited tests or settings",
-        "that changed some, and gained nothing by it",
+        "with edited cells or settings, which gained nothing",
     ),
     ReasonKind.STOPPED: Advice(
         "Crashed or ran out of time",
-        "What stood after the place where it stopped may be right, and earned nothing.",
+        "The code that did not run may be right, but earned nothing.",
         *SLIP,
     ),
     ReasonKind.NEWER_PYTHON: Advice(
         "Written with a newer Python than this machine has",
-        "What this machine's Python could not run has no mark yet. Read it, or run it with the "
-        "learner's Python, and give the mark in formgrader.",
-        "Mark what this machine's Python could not run",
+        "Answers that this machine's Python could not run have no mark yet. Read them, or run "
+        "them with the learner's Python, and give the mark in formgrader.",
+        "Mark the answers that this machine's Python could not run",
         "written with a newer Python",
     ),
     ReasonKind.UNJUDGED: Advice(
         "No verdict",
-        "The check ran, but gave no verdict. Read what their code does to it.",
+        "The check ran, but gave no verdict. Read the learner's code to see why.",
         *SLIP,
     ),
     ReasonKind.UNDEFINED: Advice(
         "An answer could not be run",
-        "No cell that ran to its end defines what was asked for: it raised an error itself, often "
-        "by a slip of the pen, or it uses another name.",
+        "No cell that ran to its end defines the name that the exercise requires. The cell raised "
+        "an error, often because of a typo, or it defines another name.",
         *SLIP,
     ),
 }
 
 
 class Todo(NamedTuple):
-    """One thing to do: its group, what it is, the numbers behind it, the page's anchor for it."""
+    """One task: its group, what to do, the reason in numbers, and an anchor on the page."""
 
     group: str
     do: str
@@ -107,7 +110,7 @@ class Todo(NamedTuple):
 
 
 def todos(tally: Tally) -> Iterator[Todo]:
-    """Yield the things to do; none when nothing is left to do."""
+    """Yield the tasks, the most urgent first."""
     yield from _marks(tally)
     yield from _class(tally)
     yield from _lab(tally)
@@ -115,14 +118,15 @@ def todos(tally: Tally) -> Iterator[Todo]:
 
 def _marks(tally: Tally) -> Iterator[Todo]:
     if tally.not_entered:
-        why = f"{_submissions(tally.not_entered)} handed in that the gradebook does not know."
-        yield Todo(MARKS, "Grade what has never been graded", why, "todo")
+        are = "is" if tally.not_entered == 1 else "are"
+        why = f"{_submissions(tally.not_entered)} {are} on disk but not in the gradebook."
+        yield Todo(MARKS, "Grade the new submissions", why, "todo")
     if tally.outdated:
-        had = "has" if tally.outdated == 1 else "have"
+        were, them = ("was", "it") if tally.outdated == 1 else ("were", "them")
         why = (
-            f"{_submissions(tally.outdated)} {had} marks of another version of the lab, its "
-            "checks, the settings or the grader than the one graded last; `grade --regrade` "
-            "redoes them with the same cases."
+            f"{_submissions(tally.outdated)} {were} graded with another version of the lab, its "
+            "checks, the settings or the grader than the last graded submission. `grade --regrade` "
+            f"grades {them} again with the same cases."
         )
         yield Todo(MARKS, "Bring all marks to one version", why, "todo")
     by_task: dict[tuple[str, str], list[ReasonKind]] = {}
@@ -136,7 +140,7 @@ def _marks(tally: Tally) -> Iterator[Todo]:
         yield Todo(MARKS, do, f"{_submissions(count)} {what}{named}.", f"people-{kinds[0]}")
     for manual, do, what in (
         (True, "Mark the answers in words: `make teach`, then Marking", "Waiting"),
-        (False, "Look again at marks by hand", "Graded anew since they were given"),
+        (False, "Review marks given by hand", "Graded again since they were given"),
     ):
         waiting = [
             exercise
@@ -166,20 +170,20 @@ def _class(tally: Tally) -> Iterator[Todo]:
 def _lab(tally: Tally) -> Iterator[Todo]:
     missing = sorted(filter(worth_a_look, tally.exercises), key=lambda one: -one.unexplained)
     for one in missing[:MOST]:
-        why = f"{one.unexplained} of {one.wrong} that are not right match no known misconception."
-        do = f"Read a few wrong answers to `{one.name}`, and name what you find"
+        why = f"{one.unexplained} of {one.wrong} wrong answers match no known misconception."
+        do = f"Read a few wrong answers to `{one.name}`, and add what you find: `hood wrong`"
         yield Todo(LAB, do, why, tally.anchor(one))
     for exercise in tally.exercises:
         tried = exercise.marked - exercise.not_tried
         if tried >= FEWEST and exercise.earned <= HARD * (
             exercise.cell.points * tried - exercise.withheld
         ):
-            why = "Hardly anyone solved it: is it asked clearly, is it taught?"
+            why = "Hardly anyone solved it: is the question clear, and is it taught?"
             yield Todo(LAB, f"Look at `{exercise.name}` again", why, tally.anchor(exercise))
 
 
 def worth_a_look(one: ExerciseTally) -> bool:
-    """Return whether the number of unexplained wrong answers suggests an unknown misconception."""
+    """Return whether so many wrong answers are unexplained that a misconception may be missing."""
     return one.unexplained >= FEW and one.unexplained >= one.wrong / 3
 
 

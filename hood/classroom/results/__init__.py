@@ -1,6 +1,6 @@
-"""What counts of a class's marks, by its rules: of a lab, of the term, and for platforms.
+"""Compute which points count in a lab and in the term under a class's rules, and export them.
 
-``counted_marks`` and ``term`` feed the rules from the gradebook, ``exports`` writes what counts for
+``counted_marks`` and ``term`` apply the rules to the gradebook, ``exports`` writes tables for
 learning platforms, ``rename`` gives a learner another id, and ``command`` is ``python -m hood
 course``.
 """

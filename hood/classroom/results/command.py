@@ -1,4 +1,4 @@
-"""``python -m hood course``: what ``course.yml`` means, the roster, ids, and what counts."""
+"""``python -m hood course``: check ``course.yml``, enter the roster, rename ids, export marks."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from hood.grader.course import Course, open_course
 from hood.phase_paths import ROOT, lab_named
 from hood.verdict import in_points
 
-# The fields of nbgrader's Student, and those of ours that fill them.
+# The fields of nbgrader's Student, and our fields that fill them.
 FIELDS = {
     "first_name": "first_name",
     "last_name": "last_name",
@@ -45,29 +45,35 @@ FIELDS = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``python -m hood course``."""
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    actions.add_parser("check", help=f"say what {FILE} means, and who of the class is unknown")
-    actions.add_parser("roster", help="enter the class in the gradebook, and say what changed")
-    renaming = actions.add_parser("rename", help="give a learner another id, with all their work")
-    renaming.add_argument("old", metavar="OLD")
-    renaming.add_argument("new", metavar="NEW")
-    export = actions.add_parser("export", help="write what counts, for a learning platform")
-    export.add_argument("lab", nargs="*", help=f"labs: 01_tensors, 01 or tensors (all of {FILE})")
-    export.add_argument("--to", type=Kind, choices=list(Kind), required=True)
+    actions.add_parser("check", help=f"explain {FILE} in sentences, and list possible mistakes")
+    actions.add_parser("roster", help="add the class to the gradebook, and print what changed")
+    renaming = actions.add_parser(
+        "rename", help="give a learner another id, and move all their work and marks to it"
+    )
+    renaming.add_argument("old", metavar="OLD", help="the id that the learner has")
+    renaming.add_argument("new", metavar="NEW", help="the id that the learner gets")
+    export = actions.add_parser(
+        "export", help="write the points that count into files for a learning platform"
+    )
+    words = f"labs, such as 01_tensors, 01 or tensors (default: all graded labs of {FILE})"
+    export.add_argument("lab", nargs="*", help=words)
+    words = "the platform that the files are for; `total` writes the total of the term"
+    export.add_argument("--to", type=Kind, choices=list(Kind), required=True, help=words)
     places = ", ".join(f"{place} for {kind}" for kind, place in PLACES.items())
-    export.add_argument("--out", type=Path, help=f"where to write (default: {places})")
+    export.add_argument("--out", type=Path, help=f"the file or folder to write (default: {places})")
 
 
 def run(args: argparse.Namespace, root: Path = ROOT) -> int:
-    """Run one of the actions; 1 where ``check`` finds something that nobody may have meant.
+    """Run one of the actions; return 1 if ``check`` finds a likely mistake.
 
     Raises:
-        UserError: when there is no ``course.yml``, or something is wrong in it.
+        UserError: when there is no ``course.yml``, or it has an error.
     """
     if args.action == "rename":
         return _rename(open_course(root), args.old, args.new)
     file = read_course_file(root)
     if file is None:
-        raise UserError(f"there is no {root / FILE}; docs/how-to/rules.md shows one")
+        raise UserError(f"no file {root / FILE}; docs/how-to/rules.md shows an example")
     course = open_course(root)
     if args.action == "check":
         return _check(course, file)
@@ -94,11 +100,11 @@ def _check(course: Course, file: ClassRules) -> int:
     for sentence in [*free_sentences(file), *total_sentences(file, weights)]:
         print(sentence)
     if file.left:
-        print(f"Left, and passed over: {', '.join(file.left)}.")
+        print(f"Skipped, because they left the class: {', '.join(file.left)}.")
     for name, group in file.sections.items():
         if group.graders:
             print(
-                f"The answers in words of section {name} are marked by {', '.join(group.graders)}."
+                f"The written answers of section {name} are marked by {', '.join(group.graders)}."
             )
     for lab in file.labs:
         print(f"\n{lab}")
@@ -109,16 +115,16 @@ def _check(course: Course, file: ClassRules) -> int:
     if members and file.roster:
         print(f"\n{len(members)} learners in {file.roster.file}.")
         _say_how_it_was_read(course, file.roster)
-        with suppress(UserError):  # which is among what was found
+        with suppress(UserError):  # `found` has this error
             heading, _ = moodle_users(course.root, file) or ("", {})
-            print(f"An export for Moodle names learners by the column {heading!r}.")
+            print(f"An export for Moodle identifies learners by the column {heading!r}.")
     for line in found:
         print(f"? {line}")
     return 1 if found else 0
 
 
 def _doubtful(course: Course, file: ClassRules, members: dict[str, Member]) -> Iterator[str]:
-    """Yield what may be a slip: learners that one list has and another has not."""
+    """Yield likely mistakes in the lists of learners, in extensions and in hand-in times."""
     known, left = set(members), set(file.left)
     if problem := other_id(course.root, file, course.directory.course_id):
         yield problem
@@ -133,18 +139,21 @@ def _doubtful(course: Course, file: ClassRules, members: dict[str, Member]) -> I
                 if submission.extension
             }
         for student in sorted(entered - known - left if members else ()):
-            yield f"{student} is in the gradebook, and not in the roster: passed over"
+            yield f"{student} is in the gradebook but not in the roster: skipped"
         for student in sorted(known - entered - left):
-            yield f"{student} is in the roster, and not in the gradebook: `course roster` enters it"
+            yield f"{student} is in the roster but not in the gradebook: `course roster` adds them"
         for student, lab in sorted(own):
             yield (
-                f"{student} has an extension of {lab} in the gradebook; by {FILE} only its own "
-                "`extensions` hold"
+                f"{student} has an extension of {lab} in the gradebook, but only `extensions` in "
+                f"{FILE} count"
             )
         known |= entered
     for extension in file.extensions:
         if extension.who not in known:
-            yield f"{extension.who}, who has an extension of {extension.lab}, is nobody's id"
+            yield (
+                f"{FILE} gives {extension.who} an extension of {extension.lab}, but no learner has "
+                "that id"
+            )
     times = times_by_student(course, list(file.labs)) if course.has_gradebook else {}
     for lab in file.labs:
         came = [of_labs[lab] for of_labs in times.values() if lab in of_labs]
@@ -153,24 +162,24 @@ def _doubtful(course: Course, file: ClassRules, members: dict[str, Member]) -> I
         for student in course.students("submitted", lab):
             known.add(student)
             if members and student not in members and student not in left:
-                yield f"{student} handed {lab} in, and is not in the roster: passed over"
+                yield f"{student} handed in {lab} but is not in the roster: skipped"
     yield from _unlikely(course, file, set(members) - left)
     for student in file.left:
         if student not in known:
-            yield f"{student}, who left, is nobody's id"
+            yield f"{student} is listed in `left`, but no learner has that id"
 
 
 def _unlikely(course: Course, file: ClassRules, members: set[str]) -> Iterator[str]:
-    """Yield what rules mean that nobody may have meant: for labs, the total, and Moodle."""
+    """Yield likely mistakes in the rules for labs, for the total, and for exports to Moodle."""
     worth_of_labs = worths(course.root, file)
     weights = weights_of(file, worth_of_labs)
     for lab, worth in worth_of_labs.items():
         if not worth:
-            yield f"{lab} counts 0 points: all of it is dropped, a bonus, or counts 0"
+            yield f"{lab} counts 0 points: every exercise is in `drop`, is a bonus, or counts 0"
         if file.total and weights[lab] and not file.labs[lab].due:
-            yield f"{lab} has no due date, so no total is final while somebody has not handed it in"
+            yield f"{lab} has no due date, so a learner's total is not final until they hand it in"
         if file.labs[lab].feedback.attempts == 0:
-            yield f"{lab}: with `attempts: 0` the service gives no verdict at all"
+            yield f"{lab}: with `attempts: 0` the service gives no verdicts"
     try:
         heading, users = moodle_users(course.root, file) or ("", {})
     except UserError as error:
@@ -178,26 +187,31 @@ def _unlikely(course: Course, file: ClassRules, members: set[str]) -> Iterator[s
         return
     for student in sorted(members):
         if not users.get(student):
-            yield f"{student} has nothing below {heading!r} in the roster: no line for Moodle"
+            yield (
+                f"{student} has an empty cell below {heading!r} in the roster, so an export for "
+                "Moodle leaves them out"
+            )
 
 
 def _roster(course: Course, file: ClassRules) -> int:
     if file.roster is None:
-        raise UserError(f"{FILE} names no roster: give it `roster: {{file: ..., id: ...}}`")
+        raise UserError(f"{FILE} names no roster: add `roster: {{file: ..., id: ...}}`")
     members = read_roster(course.root, file)
     _say_how_it_was_read(course, file.roster)
     changed = list(_enter(course, members, file.left))
     for line in changed:
         print(line)
-    lines = "1 line" if len(changed) == 1 else f"{len(changed) or 'no'} lines"
-    print(f"{len(members)} learners; {lines} to read above.")
+    lines = "line" if len(changed) == 1 else f"{len(changed)} lines"
+    said = f"see the {lines} above" if changed else "nothing changed"
+    print(f"{len(members)} learners; {said}.")
     return 0
 
 
 def _enter(course: Course, members: dict[str, Member], left: Collection[str] = ()) -> Iterator[str]:
-    """Enter the class in the gradebook, and yield what changed, a line for each learner.
+    """Add the class to the gradebook, and yield a line for each learner whose data changed.
 
-    Nobody is taken out: who is in the gradebook alone is named. Who left is not entered anew.
+    Learners who are only in the gradebook are not removed, but a line names them. Learners who left
+    the class are not added.
     """
     with Gradebook(course.directory.db_url) as gradebook:
         before = {student.id: student for student in gradebook.students}
@@ -207,7 +221,7 @@ def _enter(course: Course, members: dict[str, Member], left: Collection[str] = (
             known = before.get(member.id)
             changed = [f for f, text in value.items() if known and getattr(known, f) != text]
             if known is None and member.id in left:
-                yield f"{member.id}: left, and is not entered"
+                yield f"{member.id}: left the class, so not added"
             elif known is None:
                 gradebook.add_student(member.id, **value)
                 yield f"{member.id}: new"
@@ -217,16 +231,16 @@ def _enter(course: Course, members: dict[str, Member], left: Collection[str] = (
                 yield f"{member.id}: {'; '.join(was)}"
         for student in before:
             if student not in members:
-                yield f"{student}: not in the roster, stays in the gradebook, and is passed over"
+                yield f"{student}: not in the roster, so skipped; stays in the gradebook"
 
 
 def _say_how_it_was_read(course: Course, roster: Roster) -> None:
     if note := roster_table(course.root, roster)[0].note:
-        print(f"{note}; `encoding` in `roster` names another, such as windows-1250.")
+        print(f"{note}; to change that, set `encoding` in `roster`, for example to windows-1250.")
 
 
 def entries(course: Course, file: ClassRules, labs: list[str], now: datetime) -> Iterator[Entry]:
-    """Yield every learner of the class in every lab, with what counts where it was graded."""
+    """Yield every learner of the class in every lab. Graded labs have the counted marks."""
     counted, members = CountedMarks(course, file), _entered(course)
     worth = worths(course.root, file)
     for student, one in read_roster(course.root, file).items():
@@ -242,7 +256,7 @@ def entries(course: Course, file: ClassRules, labs: list[str], now: datetime) ->
 
 
 def _entered(course: Course) -> dict[str, Member]:
-    """Return the gradebook's students, who are the class where there is no roster."""
+    """Return the gradebook's students, who are the class if there is no roster."""
     with Gradebook(course.directory.db_url) as gradebook:
         return {
             student.id: Member(
@@ -256,7 +270,7 @@ def _export(course: Course, file: ClassRules, labs: list[str], to: Kind, out: Pa
     if unknown := [lab for lab in labs if lab not in file.labs]:
         raise UserError(f"{FILE} has no lab {', '.join(unknown)}; it has: {', '.join(file.labs)}")
     if labs and to is Kind.TOTAL:
-        raise UserError("the total is that of all labs: name none")
+        raise UserError("the total includes all labs: leave out the names of labs")
     chosen = labs or [lab for lab in file.labs if course.students("autograded", lab)]
     if not chosen:
         raise UserError("no lab has been graded yet")
@@ -278,33 +292,40 @@ def _export(course: Course, file: ClassRules, labs: list[str], to: Kind, out: Pa
 
 
 def _said_of(marks: ClassMarks, to: Kind, path: Path) -> Iterator[str]:
-    """Yield what was exported, and what a teacher would not see in the table, a sentence each."""
+    """Yield sentences on what was exported, and on what the file does not show."""
     if to is Kind.TOTAL:
         final = sum(total.is_final for total in marks.totals.values())
-        yield f"{path}: {len(marks.totals)} totals; {final} of them are final."
+        yield f"{path}: {len(marks.totals)} totals, {final} of them final."
         return
     without = sum(entry.score == "" for entry in marks.entries)
     so_far = sum(entry.score == "" and entry.in_proportion is not None for entry in marks.entries)
     so_far = so_far if to is Kind.GRADESCOPE else 0
     labs = ", ".join(marks.labs)
-    yield f"{path}: {len(marks.entries)} marks of {labs}; {without - so_far} without a score yet."
+    scores = len(marks.entries) - without + so_far
+    yield f"{path}: {scores} scores in {labs}; {without - so_far} are still missing."
     if so_far:
-        yield f"{so_far} with a mark still missing: the file has the points so far, and says so."
+        are = "is" if so_far == 1 else "are"
+        yield (
+            f"{so_far} of these scores {are} not final: a mark is missing, so the file has the "
+            "points so far, with a note."
+        )
     for lab in marks.labs if to is not Kind.NBGRADER else ():
         scaled = [entry for entry in marks.entries if entry.lab == lab and entry.is_scaled]
         if scaled:
+            learners = "1 learner" if len(scaled) == 1 else f"{len(scaled)} learners"
             yield (
-                f"{lab}: the scores of {len(scaled)} are in proportion to the lab's "
-                f"{in_points(scaled[0].worth)}, as they could not be asked for all of them."
+                f"{lab}: the scores of {learners} are scaled to the lab's "
+                f"{in_points(scaled[0].worth)}, because some checks could not run."
             )
         if none := [one.member.id for one in scaled if one.in_proportion is None]:
-            yield f"{lab}: no score for {', '.join(none)}, who could not be asked for anything."
+            yield f"{lab}: no score for {', '.join(none)}, because no check could run."
     if to is Kind.MOODLE:
         heading, ids = marks.moodle
         if out := [member.id for member in marks.members if not ids.get(member.id)]:
-            yield f"Left out, without anything below {heading!r} in the roster: {', '.join(out)}."
+            those = ", ".join(out)
+            yield f"Left out, because the cell below {heading!r} in the roster is empty: {those}."
     if to is Kind.CANVAS and marks.totals and not marks.file.export.canvas.total:
         yield (
-            "No column for the total: name its assignment in `export.canvas.total`, which must not "
-            "count in Canvas's own total."
+            "The file has no column for the total. To add the column, name an assignment in "
+            "`export.canvas.total`. That assignment must not count in Canvas's own total."
         )

@@ -1,4 +1,4 @@
-"""Feed the gradebook's marks and times to :mod:`hood.classroom.rules.counting`."""
+"""Compute the points that count from the marks and times in the gradebook."""
 
 from __future__ import annotations
 
@@ -30,24 +30,25 @@ from hood.grader.course import Course, open_course
 
 
 class CountedMarks:
-    """What counts in a course folder with a ``course.yml``.
+    """Computes the points that count in a course folder that has a ``course.yml``.
 
     Args:
-        student: whose submissions are asked for, where it is one learner alone.
+        student: if given, only the submissions of this learner are read.
     """
 
     def __init__(self, course: Course, file: ClassRules, student: str = ""):
         self.course, self.file = course, file
         self._times = times_by_student(course, list(file.labs), student)
-        self._points: dict[str, dict[str, float]] = {}  # of each lab's exercises
+        self._points: dict[str, dict[str, float]] = {}  # of the exercises, by lab
         self._earned = self._earned_elsewhere()
-        self._rows: dict[str, dict[str, dict[str, HandInRow]]] = {}  # of each lab's hand-ins
+        self._rows: dict[str, dict[str, dict[str, HandInRow]]] = {}  # of hand-ins, by lab
 
     def of(self, lab: str, one: Graded, withheld: Mapping[str, float] | None = None) -> Counted:
-        """Return what counts of one graded submission of a lab that the file names.
+        """Return the points that count in one graded submission of a lab that ``course.yml`` names.
 
         Args:
-            withheld: points that could not be asked for, by cell; by default as its verdicts say.
+            withheld: the points of checks that could not run, keyed by cell. By default, they are
+                taken from the submission's verdicts.
         """
         known = withheld_by(one.verdicts) if withheld is None else withheld
         counted = self._in_time(lab, one, known)
@@ -62,7 +63,7 @@ class CountedMarks:
         return count(self.file.labs[lab], marks, Lateness())
 
     def _earned_elsewhere(self) -> dict[str, dict[str, float]]:
-        """Return what learners earned, by lab, where that decides who gets which free days."""
+        """Return the points that decide where free days are spent, keyed by learner and lab."""
         who: dict[str, list[str]] = {}
         for student, times in self._times.items():
             for lab in contested(self.file, student, times):
@@ -76,7 +77,8 @@ class CountedMarks:
     def _earned_in(self, lab: str, students: list[str]) -> Iterator[tuple[str, float]]:
         results, credit = Results(self.course, lab), self.file.labs[lab].withheld
         for one in results.read(only=students, runs=False):
-            # Only where it is given does it change what was earned; else no file is read.
+            # Withheld points change the earned points only if the class gives these points to
+            # learners. If it does not, no file is read.
             gives = credit is Withheld.CREDIT
             withheld = results.withheld(one.student) if gives else {}
             yield one.student, self._in_time(lab, one, withheld).earned
@@ -84,12 +86,12 @@ class CountedMarks:
     def would_count(
         self, lab: str, student: str, at: datetime | None, marks: tuple[RawMark, ...]
     ) -> Counted:
-        """Return what would count of a hand-in in place of the one that the gradebook has.
+        """Return the points that would count if this hand-in replaced the recorded hand-in.
 
-        Free days are spent as they would be then, by the points of all labs.
+        The learner's free days are spent over all labs as if this hand-in were recorded.
 
         Args:
-            at: when it came, with a time zone; None where that is not known.
+            at: when the hand-in came, with a time zone; None if not known.
         """
         counted = count(self.file.labs[lab], marks, Lateness())
         times = {**self._times.get(student, {}), lab: at}
@@ -101,20 +103,20 @@ class CountedMarks:
         return replace(counted, lateness=every[lab])
 
     def came(self, lab: str, student: str) -> datetime | None:
-        """Return when a learner's submission of a lab came, in UTC; None where it is not known."""
+        """Return when a learner's submission of a lab came, in UTC; None if not known."""
         return self._times.get(student, {}).get(lab)
 
     def hand_ins(self, lab: str, one: Graded) -> list[KnownHandIn]:
-        """Return what is known of all hand-ins of a learner to a lab, in the order of time.
+        """Return a learner's hand-ins to a lab, with the cost of their lateness, the oldest first.
 
         Args:
-            one: the submission that the gradebook has. One of the hand-ins is it.
+            one: the submission in the gradebook; it is one of the hand-ins.
         """
         if not choosing(self.file, lab):
             return []
         try:
             kept = HandIns(self.course).of(one.student, lab)
-        except PermissionError:  # `grade` says it
+        except PermissionError:  # `grade` reports this error
             return []
         if len(kept) < 2:
             return []
@@ -154,10 +156,10 @@ class CountedMarks:
     def read(
         self, lab: str, only: Collection[str] | None = None
     ) -> Iterator[tuple[Graded, Counted]]:
-        """Yield every graded submission of a lab, or those of some students, with what counts.
+        """Yield a lab's graded submissions, from all or some students, and the points that count.
 
         Raises:
-            UserError: when there is no gradebook, or the lab is not in it.
+            UserError: when there is no gradebook, or when the lab is not in the gradebook.
         """
         for one in Results(self.course, lab).read(only=only):
             yield one, self.of(lab, one)
@@ -166,11 +168,12 @@ class CountedMarks:
 def raw_marks(
     one: Graded, points: Mapping[str, float], withheld: Mapping[str, float]
 ) -> tuple[RawMark, ...]:
-    """Return a submission's marks as the gradebook has them, with what was withheld.
+    """Return the marks of a submission in the gradebook, with the withheld points.
 
     Args:
-        points: of the lab's exercises. The gradebook's are less where nobody could earn a part, and
-            a notebook that was graded without a sandbox can say anything.
+        points: the points of the exercises in the lab's source. The gradebook may have fewer
+            points, because it leaves out parts that nobody could earn. The notebook can't be
+            trusted if it was graded without a sandbox.
     """
     found = []
     for name, cell in one.cells.items():
@@ -183,7 +186,7 @@ def raw_marks(
 def times_by_student(
     course: Course, labs: list[str], student: str = ""
 ) -> dict[str, dict[str, datetime | None]]:
-    """Return when submissions of some labs came, of one learner or all, in UTC; None if unknown."""
+    """Return when submissions came, in UTC, keyed by learner and lab; None if not known."""
     times: dict[str, dict[str, datetime | None]] = {}
     query = (
         select(SubmittedAssignment.student_id, Assignment.name, SubmittedAssignment.timestamp)
@@ -201,10 +204,10 @@ def times_by_student(
 def counts_of(
     course: Course, lab: str, only: Collection[str] | None = None
 ) -> dict[str, Counted] | None:
-    """Return what counts of a lab's graded submissions, by student; None where no rules hold.
+    """Return the points that count in a lab, keyed by student; None if the lab has no rules.
 
     Raises:
-        UserError: when something is wrong in ``course.yml``, or the lab is not in the gradebook.
+        UserError: when ``course.yml`` has an error, or the lab is not in the gradebook.
     """
     file = read_course_file(course.root)
     if file is None or lab not in file.labs:
@@ -218,15 +221,16 @@ def counts_of(
 
 @dataclass(frozen=True)
 class FeedbackRules:
-    """What a class's rules change of one learner's feedback on a lab.
+    """The class's rules as one learner's feedback on a lab shows them.
 
     Attributes:
-        course: the course's title, or empty.
-        counted: what counts of the submission; None where no rules hold.
-        dates: until when the learner could hand in, and when that was done, in a sentence.
-        policy: what lateness costs in this lab, in sentences.
-        shows: whether ``misconceptions``, ``examples`` and ``rubrics`` are shown.
-        hand_ins: which of several hand-ins counts, in a sentence; empty where there was one.
+        course: the title of the course; empty if it has none.
+        counted: the points that count in the submission; None without rules.
+        dates: a sentence on the due date, and on when the learner handed in.
+        policy: sentences on what lateness costs in this lab.
+        shows: whether the feedback shows ``misconceptions``, ``examples`` and ``rubrics``.
+        hand_ins: a sentence on which of several hand-ins counts; empty if there was only one
+            hand-in.
     """
 
     course: str = ""
@@ -240,13 +244,13 @@ class FeedbackRules:
 
 
 def feedback_rules(root: Path, lab: str, student: str, now: datetime) -> FeedbackRules:
-    """Return what ``course.yml`` changes of a learner's feedback; nothing without one.
+    """Return the rules for a learner's feedback, or the defaults if there is no ``course.yml``.
 
     Args:
-        now: with a time zone.
+        now: the current time, with a time zone.
 
     Raises:
-        UserError: when something is wrong in the file.
+        UserError: when the file has an error.
     """
     file = read_course_file(root)
     if file is None or lab not in file.labs:

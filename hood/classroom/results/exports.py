@@ -1,4 +1,4 @@
-"""Write what counts in the form that a learning platform imports."""
+"""Write the points that count into files that learning platforms import."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from hood.classroom.rules.sentences import counted_sentences, how, rounded
 from hood.classroom.rules.total import Total
 from hood.classroom.rules.total_words import why
 
-NO_GRADE = "-"  # as Moodle writes and reads it
+NO_GRADE = "-"  # in the form that Moodle writes and reads
 
 
 class Kind(StrEnum):
-    """The platforms for which there is a form."""
+    """The kinds of exports."""
 
     MOODLE = "moodle"
     CANVAS = "canvas"
@@ -39,9 +39,10 @@ class Entry:
     """One learner in one lab.
 
     Attributes:
-        worth: what the lab counts for somebody of whom all could be asked.
-        graded: what was graded; None, as ``counted`` is, where nothing was.
-        names_misconceptions: whether the learner may see them.
+        worth: the lab's maximum if all checks could run.
+        graded: the graded submission. If no submission was graded, ``graded`` and ``counted`` are
+            None.
+        names_misconceptions: whether the learner may see misconceptions.
     """
 
     member: Member
@@ -53,16 +54,17 @@ class Entry:
 
     @property
     def counts(self) -> float | str:
-        """The points that count; empty where a mark is missing, which is no 0."""
+        """The points that count; empty, not 0, if a mark is missing."""
         done = self.counted is not None and self.counted.is_final
         return rounded(self.counted.counts) if done and self.counted else ""
 
     @property
     def in_proportion(self) -> float | None:
-        """The points so far on the scale of the whole lab, as platforms have one maximum for all.
+        """The points so far, scaled to the whole lab.
 
-        Somebody who could be asked for 36 of 40 points and reached them all has 40 of 40. It is
-        None where there is nothing to measure by: nothing is graded, or nothing could be asked for.
+        Points are scaled because platforms have one maximum for all learners. For example, if
+        checks for only 36 of 40 points could run, a learner with all 36 points gets 40 of 40. The
+        result is None if nothing is graded, or if no check could run.
         """
         if self.counted is None:
             return None
@@ -72,12 +74,12 @@ class Entry:
 
     @property
     def is_scaled(self) -> bool:
-        """Whether this learner's maximum is another one than the lab's."""
+        """Whether this learner's maximum differs from the maximum of the lab."""
         return self.counted is not None and rounded(self.counted.most) != rounded(self.worth)
 
     @property
     def score(self) -> float | str:
-        """What a platform gets: the points that count, on the scale of the whole lab."""
+        """The score for the platform: the points that count, scaled to the whole lab."""
         done = self.counted is not None and self.counted.is_final
         points = self.in_proportion if done else None
         return "" if points is None else rounded(points)
@@ -85,13 +87,13 @@ class Entry:
 
 @dataclass(frozen=True)
 class ClassMarks:
-    """What is exported.
+    """The marks and totals to export.
 
     Attributes:
-        entries: every learner in every lab.
-        totals: by learner; empty where the total is not exported.
-        moodle: the heading of the column by which Moodle knows its users, and what stands there, by
-            learner.
+        entries: one entry for every learner in every lab.
+        totals: the totals, keyed by learner; empty if totals are not exported.
+        moodle: the heading of the column that identifies users in Moodle, and the column's values,
+            keyed by learner.
     """
 
     file: ClassRules
@@ -101,12 +103,12 @@ class ClassMarks:
 
     @cached_property
     def members(self) -> list[Member]:
-        """Every learner once."""
+        """All learners; each occurs once."""
         return list({e.member.id: e.member for e in self.entries}.values())
 
     @cached_property
     def labs(self) -> list[str]:
-        """Every lab once."""
+        """All labs; each occurs once."""
         return list(dict.fromkeys(e.lab for e in self.entries))
 
     def scores(self, student: str) -> list[float | str]:
@@ -118,18 +120,18 @@ class ClassMarks:
         return {(e.member.id, e.lab): e.score for e in self.entries}
 
     def total(self, student: str) -> float | str:
-        """Return a learner's total; empty as long as it is not final."""
+        """Return a learner's total; empty until it is final."""
         total = self.totals[student]
         return total.rounded if total.is_final and total.rounded is not None else ""
 
 
 def write_moodle(marks: ClassMarks, path: Path) -> None:
-    """Write a table for Moodle's *Import, CSV file*: who, a column for each lab, and the total.
+    """Write a table for Moodle's *Import, CSV file*: the learner, each lab, and the total.
 
-    Moodle asks which column identifies its users, and which grade item each other column is. It
-    reads ``-`` as no grade; an empty cell becomes 0 where it makes a new item of a column. Who has
-    nothing by which Moodle knows them is left out: Moodle gives the scores of a line without a user
-    to the user of the line before.
+    In Moodle, the instructor chooses the column that identifies users, and a grade item for each of
+    the other columns. A missing grade is written as ``-``, because Moodle would read an empty cell
+    as 0 when it makes a new grade item. Learners without an id for Moodle are left out, because
+    Moodle would give their scores to the user of the previous line.
     """
     platform, (heading, ids) = marks.file.export.moodle, marks.moodle
     names = [platform.items.get(lab, lab) for lab in marks.labs]
@@ -143,9 +145,10 @@ def write_moodle(marks: ClassMarks, path: Path) -> None:
 
 
 def write_canvas(marks: ClassMarks, path: Path) -> None:
-    """Write a table for the import of Canvas's gradebook, with its row of possible points.
+    """Write a table for the import into Canvas's gradebook, with Canvas's row of possible points.
 
-    ``items`` names a column as Canvas does, with the assignment's number: ``Lab 1 (12345)``.
+    ``items`` has the columns' headings as Canvas writes them, with the assignment's number, such as
+    ``Lab 1 (12345)``.
     """
     platform, worth = marks.file.export.canvas, {e.lab: rounded(e.worth) for e in marks.entries}
     has_total = bool(marks.totals and platform.total)
@@ -166,7 +169,7 @@ def write_canvas(marks: ClassMarks, path: Path) -> None:
 
 
 def write_nbgrader(marks: ClassMarks, path: Path) -> None:
-    """Write what was earned and what counts, with the names of ``nbgrader export``'s columns."""
+    """Write the raw and the counted points, with the column names of ``nbgrader export``."""
     heads = ["assignment", "student_id", "last_name", "first_name", "email", "section"]
     rows: list[list[Any]] = [
         [*heads, "raw_score", "days_late", "free_days", "counts", "counts_of", "status"]
@@ -185,10 +188,11 @@ def write_nbgrader(marks: ClassMarks, path: Path) -> None:
 
 
 def write_total(marks: ClassMarks, path: Path) -> None:
-    """Write each learner's total, and how it came about.
+    """Write each learner's total, and how it is computed.
 
-    A lab's column has the percentage that was reached of it; empty while it is not in the total.
-    ``so_far`` has the total of what is in; ``total`` has it once it is final.
+    A lab's column has the percentage that the learner reached. The cell is empty as long as the lab
+    is not in the learner's total. ``so_far`` is the total of the labs so far, and ``total`` is
+    empty until the total is final.
     """
     totals = marks.totals
     labs = [lab.lab for lab in next(iter(totals.values())).labs] if totals else []
@@ -209,9 +213,9 @@ def write_total(marks: ClassMarks, path: Path) -> None:
 
 
 def write_gradescope(marks: ClassMarks, folder: Path) -> None:
-    """Write Gradescope's results, a file ``LAB/STUDENT.json`` for each learner with a mark.
+    """Write a file of results for Gradescope, ``LAB/STUDENT.json``, for each learner with a mark.
 
-    The score is the whole one, so that Gradescope adds nothing up by itself.
+    The score is given for the whole lab, because Gradescope would otherwise add up the tests.
     """
     for e in marks.entries:
         points = e.in_proportion
@@ -260,7 +264,7 @@ WRITERS: dict[Kind, Callable[[ClassMarks, Path], None]] = {
     Kind.NBGRADER: write_nbgrader,
     Kind.TOTAL: write_total,
 }
-# What each writes by default, in the course folder.
+# Default file names, in the course folder.
 PLACES = {
     Kind.MOODLE: "moodle.csv",
     Kind.CANVAS: "canvas.csv",
@@ -275,5 +279,5 @@ def _write(path: Path, rows: list[list[Any]]) -> None:
 
 
 def _plain(value: Any) -> Any:
-    """Return 2 for 2.0, and anything else as it is."""
+    """Return a whole float such as 2.0 as an int, and any other value unchanged."""
     return int(value) if isinstance(value, float) and value.is_integer() else value

@@ -1,8 +1,9 @@
-"""``python -m hood course rename OLD NEW``: give a learner another id, with all that is theirs.
+"""``python -m hood course rename OLD NEW``: give a learner another id, with all their work.
 
-Folders are moved first, then the gradebook is changed in one transaction. A file says meanwhile
-what is being renamed: after an interruption the same command finishes it, and no grading begins
-before that. Marks, verdicts, seeds and times do not depend on an id, so recorded grades stay valid.
+Folders are moved first, then the gradebook is changed in one transaction. Until both are done, a
+file records the two ids. After an interruption, the same command finishes the renaming, and nothing
+is graded before that. Marks, verdicts, seeds and times do not depend on an id, so recorded grades
+stay valid.
 """
 
 from __future__ import annotations
@@ -31,27 +32,28 @@ STEPS = ("submitted", "autograded", "feedback")
 
 
 def require_no_renaming(root: Path) -> None:
-    """Raise UserError where somebody's renaming did not come to its end."""
+    """Raise UserError if a renaming was interrupted."""
     if begun := _begun(root):
         raise UserError(
-            f"the renaming of {begun[0]} to {begun[1]} was interrupted: run `python -m hood "
-            f"course rename {begun[0]} {begun[1]}` again, which finishes it"
+            f"the renaming of {begun[0]} to {begun[1]} was interrupted: to finish it, run `python "
+            f"-m hood course rename {begun[0]} {begun[1]}` again"
         )
 
 
 def rename(course: Course, old: str, new: str) -> Iterator[str]:
-    """Give a learner another id, and yield what was moved and what is left to do, in sentences.
+    """Give a learner another id; yield sentences on what was moved and on what remains to be done.
 
-    Nobody may be grading meanwhile; the caller sees to that.
+    The caller makes sure that nobody grades at the same time.
 
     Raises:
-        UserError: when nobody has the old id, or somebody has the new one; then nothing was done.
+        UserError: when nobody has the old id, or when somebody already has the new id. In both
+            cases, nothing was changed.
     """
     old, new = nfc(old), nfc(new)
     if problem := id_problem(new):
         raise UserError(f"{new!a} can't be an id: {problem}")
     if old == new:
-        raise UserError(f"expected two ids, got {old!a} twice")
+        raise UserError(f"expected two different ids, got {old!a} twice")
     begun = _begun(course.root)
     if begun and begun != (old, new):
         require_no_renaming(course.root)
@@ -61,9 +63,11 @@ def rename(course: Course, old: str, new: str) -> Iterator[str]:
         if begun is None and (taken or new in known):
             where = [str(path.relative_to(course.root)) for path in taken]
             where += ["the gradebook"] if new in known else []
-            raise UserError(f"somebody has the id {new} already: it is in {', '.join(where)}")
+            raise UserError(f"the id {new} is already used: it is in {', '.join(where)}")
         if begun is None and not theirs and old not in known:
-            raise UserError(f"nobody has the id {old}: not the gradebook, and no folder")
+            raise UserError(
+                f"nobody has the id {old}: it is not in the gradebook, and no folder has that name"
+            )
         if both := [path for path in theirs if path.with_name(new) in taken]:
             those = ", ".join(str(path.relative_to(course.root)) for path in both)
             raise UserError(
@@ -90,7 +94,7 @@ def _begun(root: Path) -> tuple[str, str] | None:
 
 
 def _folders(course: Course, student: str) -> list[Path]:
-    """Return the folders that are called by a learner's id, as they are written on the disk."""
+    """Return the folders whose name is a learner's id, spelled as on the disk."""
     found = set((course.root / RECEIVED).glob("*/*"))
     for step in STEPS:
         name = getattr(course.directory, f"{step}_directory")
@@ -103,7 +107,7 @@ def _folders(course: Course, student: str) -> list[Path]:
 
 
 def _ids(course: Course) -> dict[str, str]:
-    """Return the gradebook's ids by their NFC; none where there is no gradebook."""
+    """Return the ids in the gradebook, keyed by their NFC form; empty without a gradebook."""
     if not course.has_gradebook:
         return {}
     engine = engine_of(course.directory.db_url)
@@ -112,7 +116,7 @@ def _ids(course: Course) -> dict[str, str]:
 
 
 def _in_gradebook(course: Course, old: str, new: str) -> list[str]:
-    then = f"The folders of {old} are those of {new} now: run the same command again"
+    then = f"The folders of {old} are already renamed to {new}: run the same command again"
     with (
         errors_in_words(course, then),
         writing(engine_of(course.directory.db_url)) as connection,
@@ -153,9 +157,9 @@ def _left_to_do(course: Course, old: str, new: str) -> Iterator[str]:
                 if row.cells[columns["id"]] == old:
                     yield f"{file.roster.file}:{row.line} still lists {old}: write {new} there"
     except UserError as error:
-        yield f"whether the roster lists {old} is not known: {error}"
+        yield f"the roster could not be searched for {old}: {error}"
     yield (
-        f"what comes in as {old} from now on is of another learner: let the account, or the LMS, "
-        f"hand in as {new}, and give them a new token of the service, if they have one. Reports "
-        "and exports have the new id, and another pseudonym, when they are made again"
+        f"later hand-ins as {old} would count as another learner's: make sure that the account, or "
+        f"the LMS, hands in as {new}. If the learner has a token of the service, give them a new "
+        "token. New reports and exports have the new id, and a new pseudonym"
     )

@@ -1,4 +1,4 @@
-"""Feed the gradebook's marks and the hand-ins on disk to :mod:`hood.classroom.rules.total`."""
+"""Compute totals of the term from the marks in the gradebook and the hand-ins on disk."""
 
 from __future__ import annotations
 
@@ -26,17 +26,19 @@ def totals(
     now: datetime,
     feedback_on: str = "",
 ) -> dict[str, Total]:
-    """Return the totals of some learners by the class's rules; by the default ones without any.
+    """Return learners' totals under the rules in ``total:``; if it is missing, under default rules.
 
     Args:
-        now: with a time zone.
-        feedback_on: the lab whose feedback shows the total. Then marks of another lab are in it
-            only if its page of feedback is there, too.
+        now: the current time, with a time zone.
+        feedback_on: the lab whose feedback will show the total. If this lab is given, the total
+            includes another lab's marks only if the learner has a feedback page on the other lab.
 
     Raises:
-        UserError: when something is wrong in the roster.
+        UserError: when the roster has an error.
     """
-    class_list_of(course.root, file)  # so that no error in it is taken for a lab without grades
+    # The class list is read first, so that an error in the roster does not look like a lab without
+    # grades.
+    class_list_of(course.root, file)
     weights = weights_of(file, worths(course.root, file))
     labs = [lab for lab in file.labs if weights[lab]]
     alone = next(iter(students), "") if len(students) == 1 else ""
@@ -67,7 +69,7 @@ def totals(
 
 
 def term_words(course: Course, lab: str, student: str, now: datetime, file: ClassRules) -> str:
-    """Return a learner's total in words, for their feedback on a lab; empty without ``total:``."""
+    """Return sentences on a learner's total, for feedback on a lab; empty without ``total:``."""
     if file.total is None or lab not in file.labs:
         return ""
     return " ".join(term_sentences(totals(course, file, [student], now, lab)[student]))
@@ -78,7 +80,7 @@ def _counted(
 ) -> dict[str, Counted]:
     try:
         results = Results(marks.course, lab, alone)
-    except UserError:  # the lab is not in the gradebook yet
+    except UserError:  # the lab is not in the gradebook yet, so it has no total
         return {}
     return {
         one.student: marks.of(lab, one, results.withheld(one.student))
@@ -87,9 +89,9 @@ def _counted(
 
 
 def _times(file: ClassRules, lab: str, student: str) -> tuple[datetime | None, datetime | None]:
-    """Return until when a lab is in time, with its grace, and until when it counts at all.
+    """Return when a hand-in to a lab becomes late (after the grace), and when it stops counting.
 
-    The second is None where lateness never takes all.
+    The second time is None if a late hand-in always counts something.
     """
     deadline, last = file.deadline(lab, student), file.policy(lab).last_day
     if deadline is None:

@@ -1,8 +1,9 @@
-"""``course.yml``: the rules of one class. Nothing here opens a gradebook.
+"""Read and apply ``course.yml``, the rules of one class, without opening a gradebook.
 
-Verdicts and the points of a hand-in never depend on it; which of several hand-ins is recorded does.
-``schema`` is what the file may say, ``reading`` reads it. ``counting`` works out what counts of a
-lab, ``standing`` which hand-ins may count, and ``total`` what all labs make together; ``sentences``
-and ``total_words`` say it in words, and ``for_learners`` what learners read of it. ``roster`` reads
-the list of the class, and ``class_list`` says who belongs to it.
+The verdicts on a hand-in and its raw points never depend on the rules. The rules decide which of
+several hand-ins is recorded, and how many points count. ``schema`` defines the file's keys, and
+``reading`` reads it. ``counting`` computes the points that count in a lab, ``standing`` finds the
+hand-ins that may count, and ``total`` computes the total of all labs. ``sentences`` and
+``total_words`` explain the results in sentences, and ``for_learners`` makes the learners' copy of
+the rules. ``roster`` reads the list of the class, and ``class_list`` says who belongs to it.
 """

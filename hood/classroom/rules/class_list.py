@@ -1,9 +1,9 @@
-"""Who belongs to the class, and who is passed over: by the roster, and by ``left:``.
+"""Decide who belongs to the class and who is skipped, from the roster and from ``left:``.
 
-A roster, where there is one, is the class; without one, everybody who hands something in belongs to
-it. Who left is passed over in both cases. All lists, tables and pages ask here, so they agree.
-Nothing of a learner who is passed over is deleted: a line in the roster, or one less below
-``left:``, brings it all back.
+If there is a roster, the learners in it are the class. Without a roster, everybody who hands
+something in belongs to the class. In both cases, learners in ``left:`` are skipped. All lists,
+tables and pages use this module, so that they agree. No work of a skipped learner is deleted. If
+the learner is added to the roster, or removed from ``left:``, all their work is shown again.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ NAMED = 20  # learners in a sentence
 
 @dataclass(frozen=True)
 class ClassList:
-    """The class of one course folder.
+    """The list of the class in one course folder.
 
     Attributes:
-        left: ids of those who left.
-        members: ids in the roster; None without one, where everybody belongs to the class.
-        roster: the roster's file, as ``course.yml`` names it.
+        left: the ids of learners who left the class.
+        members: the ids in the roster; None without a roster: then everybody belongs to the class.
+        roster: the path of the roster's file, as written in ``course.yml``.
     """
 
     left: frozenset[str] = frozenset()
@@ -35,18 +35,18 @@ class ClassList:
     roster: str = ""
 
     def why_not(self, student: str) -> str:
-        """Return why a learner is passed over; empty for one who belongs to the class."""
+        """Return why a learner is skipped; empty if the learner belongs to the class."""
         if (name := nfc(student)) in self.left:
-            return f"left, says {FILE}"
+            return f"left, according to {FILE}"
         outside = self.members is not None and name not in self.members
         return f"not in {self.roster}" if outside else ""
 
     def passed_over(self, students: Iterable[str]) -> dict[str, str]:
-        """Return which of some learners are passed over, sorted, and why."""
+        """Return which of these learners are skipped, sorted, each with the reason."""
         return {student: why for student in sorted(students) if (why := self.why_not(student))}
 
     def without_others(self, students: Iterable[str]) -> list[str]:
-        """Return those of some learners who belong to the class, in the same order."""
+        """Return which of these learners belong to the class, in the same order."""
         return [student for student in students if not self.why_not(student)]
 
 
@@ -64,7 +64,7 @@ def class_list(root: Path) -> ClassList:
 
 
 def class_list_of(root: Path, file: ClassRules) -> ClassList:
-    """Return who belongs to a class by its rules.
+    """Return who belongs to the class, according to the rules in ``file``.
 
     Raises:
         UserError: when something is wrong in the roster.
@@ -76,13 +76,13 @@ def class_list_of(root: Path, file: ClassRules) -> ClassList:
 
 
 def passed_over_sentence(found: dict[str, str]) -> str:
-    """Return who is passed over and why, in a sentence; empty for nobody.
+    """Return a sentence on who is skipped and why; empty if nobody is skipped.
 
     Args:
-        found: the reasons by learner, as :meth:`ClassList.passed_over` gives them.
+        found: the reasons, keyed by learner, from :meth:`ClassList.passed_over`.
     """
     if not found:
         return ""
     named = [f"{shown_id(student)} ({why})" for student, why in list(found.items())[:NAMED]]
     more = f" and {len(found) - NAMED} more" if len(found) > NAMED else ""
-    return f"Passed over: {', '.join(named)}{more}. Nothing of theirs is deleted."
+    return f"Skipped: {', '.join(named)}{more}. None of their work was deleted."

@@ -1,7 +1,7 @@
-"""What counts: a pure function of raw marks, times, and the rules of ``course.yml``.
+"""Compute the points that count from only raw marks, times and the rules of ``course.yml``.
 
-Nothing is stored. Whoever shows marks calls this when they are read, so a change of the file
-changes what counts at once, runs nobody's code again, and can be undone.
+The points are not stored, but computed whenever marks are shown. So a change of ``course.yml``
+takes effect at once, and can be undone. No learner's code is run again.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from hood.classroom.rules.schema import ClassRules, LabRules, LatePolicy, Withhe
 
 @dataclass(frozen=True)
 class RawMark:
-    """One graded cell of a submission, as the gradebook has it.
+    """One graded cell of a submission, with the numbers from the gradebook.
 
     Attributes:
-        points: what the exercise gives in its lab.
-        score: what was earned; None without a mark.
-        withheld: points that the grading machine could not ask for.
-        waits: whether it has no mark because a person has to give it.
+        points: the exercise's maximum in its lab.
+        score: the points earned; None without a mark.
+        withheld: points of checks that the grading machine could not run.
+        waits: whether the cell waits for a person's mark.
     """
 
     exercise: str
@@ -44,12 +44,13 @@ class Role(StrEnum):
 
 @dataclass(frozen=True)
 class CountedMark:
-    """One exercise after the rules, before lateness.
+    """An exercise's mark according to the rules, before the late penalty.
 
     Attributes:
-        worth: what the exercise counts in this class; 0 for what is dropped.
+        worth: the exercise's points in this class; 0 if the exercise does not count.
         counts: the points that count; None without a mark.
-        most: what they are of: less than ``worth`` where points were withheld, 0 for a bonus.
+        most: the maximum of ``counts``. It is less than ``worth`` if points were withheld, and 0
+            for a bonus.
     """
 
     raw: RawMark
@@ -61,13 +62,13 @@ class CountedMark:
 
 @dataclass(frozen=True)
 class Lateness:
-    """How late one submission came, and what that costs.
+    """How late a submission came, and what that costs.
 
     Attributes:
-        days: days begun after the due date; 0 within the grace period.
-        free: days of them that the learner's free days paid.
-        kept: the share of what was earned that counts.
-        known: whether the time of the submission is known; if not, it is taken to be in time.
+        days: how many days after the due date have begun; 0 within the grace.
+        free: how many of these days the learner's free days cover.
+        kept: the share of the earned points that counts in spite of lateness.
+        known: whether the submission's time is known; if not, the submission counts as in time.
     """
 
     days: int = 0
@@ -78,14 +79,14 @@ class Lateness:
 
 @dataclass(frozen=True)
 class Counted:
-    """What counts of one submission.
+    """The points that count in one submission.
 
     Attributes:
-        marks: its exercises, in the lab's order.
-        earned: the points that count before lateness, so far.
-        most: what they are of.
-        waiting: what the exercises count that a person has not marked yet.
-        lost: what those count that have no mark for another reason.
+        marks: the marks of the submission's exercises, in the lab's order.
+        earned: the points that count so far, before the late penalty.
+        most: the maximum of ``earned``.
+        waiting: the points of the exercises that a person has not marked yet.
+        lost: the points of the exercises that lack a mark for another reason.
     """
 
     marks: tuple[CountedMark, ...]
@@ -97,17 +98,17 @@ class Counted:
 
     @property
     def counts(self) -> float:
-        """The points that count so far."""
+        """The points that count so far, after the late penalty."""
         return self.earned * self.lateness.kept
 
     @property
     def is_final(self) -> bool:
-        """Whether every exercise that counts has its mark."""
+        """Whether every exercise that counts has a mark."""
         return not (self.waiting or self.lost)
 
 
 def count(rules: LabRules, marks: tuple[RawMark, ...], lateness: Lateness) -> Counted:
-    """Return what counts of one submission's marks by the rules of its lab."""
+    """Return the points that count in one submission, according to the rules of its lab."""
     counted = tuple(_count_one(rules, mark) for mark in marks)
     missing = [one for one in counted if one.counts is None]
     return Counted(
@@ -141,18 +142,20 @@ def lateness_of(
     times: Mapping[str, datetime | None],
     earned: Mapping[str, float],
 ) -> dict[str, Lateness]:
-    """Return how late each of a learner's submissions came, by lab, and what that costs.
+    """Return how late each of a learner's submissions came and what that costs, keyed by lab.
 
-    The term's free days are spent where they save most points. What is equal in points is decided
-    by the shares that they save, so days that are left go to labs that have no points yet; then
-    fewer days are better; then the lab that is due first gets most. A free day that saves nothing
-    is not spent: where the floor stays anyway, after the last day, or where lateness costs nothing.
+    The term's free days are spent where they save most points. If several distributions of the days
+    save equal points, the distribution that saves the larger shares of points is taken, so that
+    spare days go to labs without points. If these shares are also equal, the distribution that
+    spends fewer days is taken, and after that the distribution that gives most days to the lab that
+    is due first. A free day is not spent where it saves nothing: below the floor, after the last
+    day, or in a lab where lateness costs nothing.
 
     Args:
-        times: when the learner's submissions came, by lab, with a time zone; None where that is
-            not known. What is not handed in is left out.
-        earned: the points that count before lateness, by lab; those of the labs that
-            :func:`contested` names are enough. What has no mark yet adds nothing.
+        times: when the learner's submissions came, with a time zone, keyed by lab; None if not
+            known. Labs that were not handed in are left out.
+        earned: the points that count before the late penalty, keyed by lab. Only the labs that
+            :func:`contested` returns are needed. Exercises without a mark add nothing.
     """
     found = _without_free_days(file, student, times)
     spent = late = _payable(file, found)
@@ -167,7 +170,10 @@ def lateness_of(
 def contested(
     file: ClassRules, student: str, times: Mapping[str, datetime | None]
 ) -> tuple[str, ...]:
-    """Return the labs whose points decide where free days are spent; none if they cover all."""
+    """Return the labs whose points decide where free days are spent.
+
+    The result is empty if there are no free days, or if there are enough of them for all labs.
+    """
     late = _payable(file, _without_free_days(file, student, times))
     return tuple(late) if _decide(file, late) else ()
 
@@ -193,7 +199,10 @@ def _without_free_days(
 
 
 def _payable(file: ClassRules, found: Mapping[str, Lateness]) -> dict[str, int]:
-    """Return the days of lateness in which free days can save anything, by due date of the lab."""
+    """Return the days of lateness, keyed by lab, of the labs in which free days can save points.
+
+    The labs are in the order of their due dates.
+    """
     if not file.late.free_days:
         return {}
     late = {}
@@ -209,14 +218,15 @@ def _spent(
 ) -> dict[str, int]:
     """Return how many free days each lab gets.
 
-    After each lab the best way is kept for every number of days that are spent until then. It is
-    the best of all ways, because what a lab gains depends on its own days alone.
+    This is dynamic programming: after each lab, the best distribution is remembered for each number
+    of days spent so far. The result is exact, because what a lab gains depends only on its own
+    days.
 
     Args:
-        days: how late the labs came, in the order of their due dates.
+        days: how many days late each lab is, in the order of due dates.
     """
     left = file.late.free_days
-    # By days spent: what is saved as points, and as shares, and what each lab was given.
+    # For each number of days spent: points saved, shares saved, and the free days of each lab.
     best: dict[int, tuple[Fraction, Fraction, tuple[int, ...]]] = {0: (Fraction(), Fraction(), ())}
     for lab, late in days.items():
         points, policy = _exact(earned.get(lab, 0.0)), file.policy(lab)
@@ -233,7 +243,7 @@ def _spent(
 
 
 def _exact(number: float) -> Fraction:
-    """Return the simple fraction that a share or points stand for, so that equals are equal."""
+    """Return a float as a simple fraction, so that equal values compare as equal."""
     return Fraction(number).limit_denominator(10**6)
 
 

@@ -1,7 +1,8 @@
-"""Until when something may be handed in, and how late it came, by the clocks of the class.
+"""Compute due dates and lateness according to the clocks in the class's time zone.
 
-People count days by the clock: what is due on Saturday at 18:00 is one day late until Sunday at
-18:00, also where that day has 23 or 25 hours. Whatever tells lateness asks a :class:`Deadline`.
+People count days by the clock: a lab that is due on Saturday at 18:00 is one day late until Sunday
+at 18:00, even if 23 or 25 hours pass in between. All code that needs lateness asks a
+:class:`Deadline`.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from zoneinfo import ZoneInfo
 
 @dataclass(frozen=True)
 class Period:
-    """A length of time: days by the calendar, and then hours and minutes as they pass."""
+    """A length of time: a number of calendar days, then hours and minutes of elapsed time."""
 
     days: int = 0
     elapsed: timedelta = timedelta()
@@ -24,33 +25,34 @@ class Period:
 
 
 def begin(clock: datetime, zone: ZoneInfo) -> datetime:
-    """Return the moment, in UTC, from which on something is open.
+    """Return the moment, in UTC, at which something opens.
 
-    Of a time that the clocks show twice it is the first. A time that they leave out is that of the
-    old clock: where 02:00 becomes 03:00, 02:30 is 03:30.
+    If the clocks show the time twice, the first moment is returned. If the clocks skip the time,
+    the result is what the clock before the change would give: if 02:00 becomes 03:00, then 02:30
+    means 03:30.
     """
     return clock.replace(tzinfo=zone, fold=0).astimezone(UTC)
 
 
 def end(clock: datetime, zone: ZoneInfo) -> datetime:
-    """Return the moment, in UTC, until which something is open.
+    """Return the moment, in UTC, at which something closes.
 
-    Of a time that the clocks show twice it is the second; for one that they leave out see
-    :func:`begin`.
+    If the clocks show the time twice, the second moment is returned. A time that the clocks skip is
+    treated as in :func:`begin`.
     """
     return max(clock.replace(tzinfo=zone, fold=fold).astimezone(UTC) for fold in (0, 1))
 
 
 @dataclass(frozen=True)
 class Deadline:
-    """Until when one learner may hand one lab in.
+    """The due date of one learner in one lab.
 
-    A second is in time until it is over, so fractions of a second never decide.
+    Fractions of a second are ignored: a hand-in within the due second is in time.
 
     Attributes:
-        clock: the due date, by the clocks of ``zone``.
-        grace: lateness that does not count as such.
-        extended: whether the date is the learner's own, later than the class's.
+        clock: the due date, as the clocks of ``zone`` show it.
+        grace: how long after the due date a hand-in is still in time.
+        extended: whether the date is the learner's own, and later than the date for the class.
     """
 
     clock: datetime
@@ -60,28 +62,28 @@ class Deadline:
 
     @property
     def due(self) -> datetime:
-        """The due date, without the grace, in the class's zone."""
+        """The due date without the grace, in the class's time zone."""
         return self.after(Period()).astimezone(self.zone)
 
     def after(self, period: Period) -> datetime:
-        """Return the moment, in UTC, a period after the due date: its days first."""
+        """Return when a period after the due date ends, in UTC; its days are added first."""
         clock = self.clock + timedelta(days=period.days)
         return end(clock, self.zone) + period.elapsed
 
     def is_late(self, came: datetime) -> bool:
-        """Return whether something came after the due date and its grace."""
+        """Return whether a hand-in came after the due date and its grace."""
         return _in_seconds(came) > self.after(self.grace)
 
     def seconds_late(self, came: datetime) -> float:
-        """Return the seconds that passed since the due date; 0 within the grace."""
+        """Return how many seconds after the due date a hand-in came; 0 within the grace."""
         if not self.is_late(came):
             return 0.0
         return (_in_seconds(came) - self.after(Period())).total_seconds()
 
     def days_late(self, came: datetime) -> int:
-        """Return the days begun since the due date; 0 within the grace.
+        """Return how many days of lateness had begun when a hand-in came; 0 within the grace.
 
-        Each ends at the due date's clock time, whatever the clocks did meanwhile.
+        Each day ends at the clock time of the due date, even if the clocks were changed meanwhile.
         """
         if not self.is_late(came):
             return 0
@@ -91,5 +93,9 @@ class Deadline:
 
 
 def _in_seconds(moment: datetime) -> datetime:
-    """Return a moment in UTC: two times of one zone would be compared by their clocks alone."""
+    """Return a moment in UTC, in whole seconds.
+
+    Moments are compared in UTC, because Python compares two times of the same zone only by what the
+    clocks show.
+    """
     return moment.astimezone(UTC).replace(microsecond=0)

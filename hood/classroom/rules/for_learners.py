@@ -1,6 +1,6 @@
-"""What a class's learners are told of its rules: plain data for the start page, in the archive.
+"""Make the learners' copy of a class's rules: plain data for the start page of the archive.
 
-It names nobody, and has no extensions: ``course.yml`` itself stays with those who teach.
+The copy contains no names and no extensions. ``course.yml`` itself stays with the teachers.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from hood.classroom.rules.total_words import total_sentences
 
 
 def rules_for_learners(root: Path, file: ClassRules) -> bytes:
-    """Return the file that :func:`hood.learner.contents.class_rules` reads, as JSON.
+    """Return the JSON text of the file that :func:`hood.learner.contents.class_rules` reads.
 
-    ``about`` is sentences on the class; ``labs`` has, by name, when each is ``released`` and
-    ``due``, in words and empty where nothing is said, and ``rules``, sentences on what counts.
+    ``about`` has sentences on the class. ``labs`` has three texts for each lab: ``released`` and
+    ``due`` are its dates (empty without a date), and ``rules`` are sentences on what counts.
     """
     labs = {
         lab: {

@@ -1,4 +1,4 @@
-"""Read ``course.yml``, and say with file and line what is wrong in it."""
+"""Read ``course.yml``, and report each error with file and line."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from hood.grader.outline import read_outline, source_of
 from hood.phase_paths import lab_named
 
 FILE = "course.yml"
-ALL_FURTHER = "further"  # in `drop` and `bonus`: every exercise that a lab's text calls further
+ALL_FURTHER = "further"  # in `drop` and `bonus`, this means all further exercises of the lab
 YamlPath = tuple[str | int, ...]
-# Places with a key for each lab.
+# Places whose keys are labs.
 BY_LAB: set[YamlPath] = {
     *(("labs",), ("total", "weights")),
     *(("export", one, "items") for one in ("moodle", "canvas")),
@@ -29,11 +29,11 @@ BY_LAB: set[YamlPath] = {
 
 
 def read_course_file(root: Path) -> ClassRules | None:
-    """Return the rules of the class in a course folder; None if it has none.
+    """Return the rules of the class in a course folder; None if there is no ``course.yml``.
 
     Raises:
-        UserError: when the file can't be read, or says something that it may not say, or names a
-            lab or an exercise that does not exist. All that is wrong is told at once.
+        UserError: when the file can't be read, has a wrong key or value, or names a lab or an
+            exercise that does not exist. The message lists all problems.
     """
     path = root / FILE
     try:
@@ -65,14 +65,14 @@ def read_course_file(root: Path) -> ClassRules | None:
 
 
 class _Refused(Exception):
-    """A file whose form is not that of a course file."""
+    """Raised when the file does not map names to values."""
 
 
 def _plain(root: Path, node: yaml.Node | None, place: YamlPath, lines: dict[YamlPath, int]) -> Any:
-    """Return a node's value, in which every scalar is the text that stands there.
+    """Return the value of a YAML node, in which every scalar is its text in the file.
 
-    YAML would take a learner's id ``0123`` for the number 83, and a country ``no`` for False. In
-    place of the words for labs stand the names of their folders.
+    YAML would read a learner's id ``0123`` as the number 83, and a country ``no`` as False. Short
+    names of labs become the names of their folders.
     """
     if node is None:
         return None
@@ -82,7 +82,7 @@ def _plain(root: Path, node: yaml.Node | None, place: YamlPath, lines: dict[Yaml
         return [_plain(root, one, (*place, number), lines) for number, one in each]
     if not isinstance(node, yaml.MappingNode):
         if place[:-1] in BY_LAB and node.value == "":
-            return {}  # a lab without rules of its own
+            return {}  # a lab without its own rules
         of_lab = place[:1] == ("extensions",) and place[2:] == ("lab",)
         return lab_named(root, node.value) if of_lab else node.value
     plain: dict[str, Any] = {}
@@ -92,8 +92,8 @@ def _plain(root: Path, node: yaml.Node | None, place: YamlPath, lines: dict[Yaml
             raise _Refused(f"{FILE}:{line}: expected a name before the colon")
         name = lab_named(root, key.value) if place in BY_LAB else key.value
         if name in plain:
-            known = f"{key.value!r} is {name}, which stands here already"
-            again = f"{key.value!r} stands here a second time"
+            known = f"{key.value!r} is {name}, which is already listed here"
+            again = f"{key.value!r} is listed here twice"
             raise _Refused(f"{FILE}:{line}: {again if name == key.value else known}")
         lines[(*place, name)] = line
         plain[name] = _plain(root, value, (*place, name), lines)
@@ -101,10 +101,11 @@ def _plain(root: Path, node: yaml.Node | None, place: YamlPath, lines: dict[Yaml
 
 
 def course_id(root: Path) -> str:
-    """Return the class's id for nbgrader's settings; empty where its file gives none.
+    """Return the class's id for nbgrader's settings; empty if ``course.yml`` gives no id.
 
-    So it is where something is wrong in the file, which nbgrader would tell with a traceback and
-    then go on without settings: the steps of the exchange say what it is, and stop.
+    The result is also empty if the file has an error: if this function raised the error, nbgrader
+    would print a traceback and go on without settings. The commands of the exchange report the
+    error, and stop.
     """
     try:
         file = read_course_file(root)
@@ -114,32 +115,33 @@ def course_id(root: Path) -> str:
 
 
 def other_id(root: Path, file: ClassRules, used: str) -> str:
-    """Return what to do where the file's id is not the one that nbgrader uses; else nothing."""
+    """Return what to do if the id in the file differs from nbgrader's id; empty if both agree."""
     if file.course.id in ("", used):
         return ""
     lines: dict[YamlPath, int] = {}
     text = (root / FILE).read_text(encoding="utf-8")
     _plain(root, yaml.compose(text, yaml.SafeLoader), (), lines)
     return (
-        f"{FILE}:{lines['course', 'id']}: course.id is {file.course.id!r}, and nbgrader's settings "
-        f"(c.CourseDirectory.course_id, or --course) have {used!r}: give both the same, or one"
+        f"{FILE}:{lines['course', 'id']}: course.id is {file.course.id!r}, but nbgrader's "
+        f"settings (c.CourseDirectory.course_id, or --course) have {used!r}: use the same id in "
+        "both, or remove one of them"
     )
 
 
 def _line(place: YamlPath, lines: dict[YamlPath, int]) -> int:
-    """Return the line of a place, or of the nearest one around it that stands in the file."""
+    """Return the line of a key or value, or, if it is not in the file, of the part around it."""
     while place and place not in lines:
         place = place[:-1]
     return lines.get(place, 1)
 
 
 def _path(place: YamlPath) -> str:
-    words = [one for one in place if isinstance(one, str)]  # the line says which of a list
+    words = [one for one in place if isinstance(one, str)]  # the line shows the item of a list
     return f"{'.'.join(words)}: " if words else ""
 
 
 def _part(place: YamlPath) -> type[Part]:
-    """Return the part of the file in which a place is."""
+    """Return the class that describes the part of the file around a key."""
 
     def parts(kind: Any) -> Iterator[type[Part]]:
         if isinstance(kind, type) and issubclass(kind, Part):
@@ -155,11 +157,11 @@ def _part(place: YamlPath) -> type[Part]:
 
 
 def _worded(error: Any) -> str:
-    """Return what pydantic says of a value, in words of this file."""
+    """Turn pydantic's error into a message for the author of the file."""
     kind, value = error["type"], error["input"]
     said = error["msg"].removeprefix("Value error, ")
     if kind == "extra_forbidden":
-        return f"no such key; it may be one of {', '.join(_part(error['loc']).model_fields)}"
+        return f"no such key; expected one of {', '.join(_part(error['loc']).model_fields)}"
     if kind == "missing":
         return "is missing"
     if kind in ("model_type", "dict_type", "tuple_type"):
@@ -169,7 +171,7 @@ def _worded(error: Any) -> str:
 
 
 def exercises_of(root: Path, lab: str) -> dict[str, float] | None:
-    """Return the points of a lab's graded cells by their names; None if it has no source."""
+    """Return the points of a lab's graded cells, keyed by name; None if the lab has no source."""
     return read_outline(root, lab).points if source_of(root, lab) else None
 
 
@@ -186,74 +188,79 @@ def _with_further_named(root: Path, file: ClassRules) -> ClassRules:
 
 
 def _unknown(root: Path, found: ClassRules) -> Iterator[tuple[YamlPath, str]]:
-    """Yield what the file names and the course folder has not, with its place."""
+    """Yield an error, with its place, for each contradiction and each name that does not exist."""
     for lab, rules in found.labs.items():
         known = exercises_of(root, lab)
         if known is None:
-            yield ("labs", lab), f"there is no lab {lab} in source/"
+            yield ("labs", lab), f"no lab {lab} in source/"
             continue
         if rules.release and rules.due and rules.due <= rules.release:
-            yield ("labs", lab, "due"), "it is due before it is released"
+            yield ("labs", lab, "due"), "expected a due date after the release"
         named = [("drop", n) for n in rules.drop] + [("bonus", n) for n in rules.bonus]
         for key, name in [*named, *(("points", n) for n in rules.points)]:
             if name not in known and name == ALL_FURTHER and key != "points":
-                yield ("labs", lab, key), f"no exercise of {lab} is a further one"
+                yield ("labs", lab, key), f"{lab} has no further exercises"
             elif name not in known:
                 those = ", ".join(known)
                 yield ("labs", lab, key), f"{lab} has no exercise {name!r}; it has: {those}"
         for name, times in Counter([*rules.drop, *rules.bonus]).items():
             if times > 1:
-                yield ("labs", lab, "drop"), f"{name!r} is dropped or a bonus, and once"
+                yield ("labs", lab, "drop"), f"list {name!r} once, in `drop` or in `bonus`"
         for name in set(rules.drop) & set(rules.points):
-            yield ("labs", lab, "points"), f"{name!r} is dropped, and so has no points"
+            yield ("labs", lab, "points"), f"{name!r} is in `drop`: it can't have points"
     for number, one in enumerate(found.extensions):
         if one.lab not in found.labs:
             yield ("extensions", number, "lab"), f"no lab {one.lab!r} under `labs`"
         elif (due := found.labs[one.lab].due) is None:
-            yield ("extensions", number), f"{one.lab} has no due date that could be extended"
+            yield ("extensions", number), f"{one.lab} has no due date to extend"
         elif one.due <= due:
-            yield ("extensions", number, "due"), f"it is no later than the lab's own, {due}"
+            yield ("extensions", number, "due"), f"expected a date later than the lab's own, {due}"
     if found.total and all(exercises_of(root, lab) is not None for lab in found.labs):
         yield from _wrong_total(root, found, found.total)
     for platform in ("moodle", "canvas"):
         for lab in getattr(found.export, platform).items:
             if lab not in found.labs:
                 yield ("export", platform, "items", lab), f"no lab {lab!r} under `labs`"
+        if getattr(found.export, platform).total and found.total is None:
+            yield (
+                ("export", platform, "total"),
+                "a column for the total needs `total:` in this file",
+            )
 
 
 def worths(root: Path, file: ClassRules) -> dict[str, float]:
-    """Return what each lab of a class counts, in points."""
+    """Return the points of each lab of a class."""
     return {lab: worth_of(rules, exercises_of(root, lab) or {}) for lab, rules in file.labs.items()}
 
 
 def _wrong_total(
     root: Path, found: ClassRules, policy: TotalPolicy
 ) -> Iterator[tuple[YamlPath, str]]:
-    """Yield what is wrong in ``total:``, with its place."""
+    """Yield the errors in ``total:``, each with its place."""
     where, worth = ("total", "weights"), worths(root, found)
     for lab, weight in policy.weights.items():
         if lab not in found.labs:
             yield (*where, lab), f"no lab {lab!r} under `labs`"
         elif weight and not worth[lab]:
-            yield (*where, lab), f"{lab} counts 0 points, so it can have no weight but 0"
+            yield (*where, lab), f"{lab} counts 0 points, so its weight must be 0"
     if policy.weights and (without := [lab for lab in found.labs if lab not in policy.weights]):
-        yield where, f"{', '.join(without)} has no weight: give it one, 0 if it is not to count"
+        yield where, f"{', '.join(without)} has no weight: add one (0 if the lab does not count)"
         return
     many = sum(weight > 0 for weight in weights_of(found, worth).values())
     if not many:
-        yield ("total",), "no lab weighs more than 0"
+        yield ("total",), "no lab has a weight above 0"
     elif policy.drop_lowest >= many:
-        said = f"{policy.drop_lowest} of {many} labs would be dropped: at least one has to stay"
+        said = f"{policy.drop_lowest} of {many} labs would be dropped: at least one must stay"
         yield ("total", "drop_lowest"), said
 
 
 def deadlines(root: Path, lab: str) -> Callable[[str], Deadline | None] | None:
-    """Return what gives a student's deadline in a lab.
+    """Return a function that returns a student's deadline in a lab.
 
-    None where the course has no rules for the lab: then the gradebook's own date holds.
+    Return None if the course has no rules for the lab. Then the date in the gradebook counts.
 
     Raises:
-        UserError: as :func:`read_course_file`.
+        UserError: in the same cases as :func:`read_course_file`.
     """
     file = read_course_file(root)
     if file is None or lab not in file.labs:

@@ -1,4 +1,4 @@
-"""The class as a learning platform lists it: a CSV file, and the gradebook's students."""
+"""Read the roster: a CSV file with the class, as a learning platform exports it."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from hood.grader.submission.names import id_problem
 
 @dataclass(frozen=True)
 class Member:
-    """A learner of the class, with the columns that ``roster:`` names; empty for the others.
+    """A learner in the roster. A field is empty if ``roster:`` names no column for it.
 
     Attributes:
-        moodle: by which Moodle knows them; ``canvas``, Canvas's number.
+        moodle: the learner's id in Moodle.
+        canvas: the learner's number in Canvas.
     """
 
     id: str
@@ -29,12 +30,12 @@ class Member:
 
 
 def read_roster(root: Path, file: ClassRules) -> dict[str, Member]:
-    """Return the class by id, in the file's order; empty if ``course.yml`` names no roster.
+    """Return the class, keyed by id, in the file's order; empty if ``course.yml`` has no roster.
 
     Raises:
-        UserError: when the table can't be read, lacks a column that ``course.yml`` names, has an id
-            that is none, that stands there twice, or whose letters a guess decides, or a section
-            that ``course.yml`` has not.
+        UserError: when the table can't be read, or lacks a column that ``course.yml`` names. Also
+            when an id is not valid, is listed twice, or depends on a guessed encoding, and when a
+            learner's section is not in ``course.yml``.
     """
     if file.roster is None:
         return {}
@@ -43,30 +44,30 @@ def read_roster(root: Path, file: ClassRules) -> dict[str, Member]:
     for line, cells in table.rows:
         one = Member(**{key: cells[column] for key, column in columns.items()})
         if not one.id:
-            continue  # as the line below the headings that Canvas writes
+            continue  # such as Canvas's line below the headings
         where = table.where(line, columns["id"])
         if why := id_problem(one.id):
-            raise UserError(f"{where}: {one.id!r} is no id: {why}")
+            raise UserError(f"{where}: {one.id!r} is not an id: {why}")
         if table.note and not one.id.isascii():
             raise UserError(
-                f"{where}: which letters {one.id!r} has depends on the file's encoding, and that "
-                "was guessed: save it as CSV in UTF-8, or name its encoding in `roster`, such as "
-                "`encoding: windows-1252`"
+                f"{where}: the letters of {one.id!r} depend on the file's encoding, which is only "
+                "a guess: save the file as CSV in UTF-8, or name its encoding in `roster`, for "
+                "example `encoding: windows-1252`"
             )
         if one.id in found:
-            raise UserError(f"{where}: {one.id} stands there a second time")
+            raise UserError(f"{where}: {one.id} is listed twice")
         if file.sections and one.section and one.section not in file.sections:
             known = ", ".join(file.sections)
             raise UserError(
                 f"{table.where(line, columns['section'])}: {one.id} is in the section "
-                f"{one.section!r}; course.yml has: {known}"
+                f"{one.section!r}; `sections` in course.yml has: {known}"
             )
         found[one.id] = one
     return found
 
 
 def roster_table(root: Path, roster: Roster) -> tuple[Table, dict[str, str]]:
-    """Return the class's table, and which of its columns each field of :class:`Member` is in."""
+    """Return the roster's table, and the name of its column for each field of :class:`Member`."""
     named = {
         key: plain(value)
         for key, value in roster.model_dump(exclude={"file", "encoding"}).items()
@@ -82,13 +83,15 @@ def roster_table(root: Path, roster: Roster) -> tuple[Table, dict[str, str]]:
 
 
 def moodle_users(root: Path, file: ClassRules) -> tuple[str, dict[str, str]] | None:
-    """Return by which column of the roster Moodle knows its users, and what stands there, by id.
+    """Return the heading that identifies users in Moodle, and the users' values, keyed by id.
 
-    It is the column that ``identify`` names, or that ``roster`` names as ``moodle`` or as ``id``.
-    None without a roster.
+    One column of the roster has the values: the column that ``roster`` names as ``moodle``, else
+    the column that ``identify`` names, else the column that ``roster`` names as ``id``. If
+    ``identify`` names a heading, that heading is returned, else the heading of this column. The
+    result is None without a roster.
 
     Raises:
-        UserError: as :func:`read_roster`, and when the roster has no such column.
+        UserError: in the same cases as :func:`read_roster`, and when the roster lacks the column.
     """
     if (roster := file.roster) is None:
         return None
@@ -98,8 +101,8 @@ def moodle_users(root: Path, file: ClassRules) -> tuple[str, dict[str, str]] | N
     if column not in table.columns:
         has = ", ".join(map(repr, table.columns))
         raise UserError(
-            f"course.yml: export.moodle.identify: expected the column of {roster.file} by which "
-            f"Moodle knows its users, got {asked!r}; it has: {has}"
+            f"course.yml: export.moodle.identify: expected the column of {roster.file} that "
+            f"identifies users in Moodle, got {asked!r}; the file has: {has}"
         )
     cells = {row.cells[columns["id"]]: row.cells[column] for row in table.rows}
     return asked or column, {one: cells[one] for one in read_roster(root, file)}

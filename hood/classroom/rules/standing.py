@@ -1,7 +1,8 @@
-"""Which of a learner's hand-ins to a lab may count by the rules of ``course.yml``.
+"""Find which of a learner's hand-ins to a lab may count under the rules of ``course.yml``.
 
-Pure functions of times and rules. Where the rules leave several, the one that counts most after
-lateness does, which only their marks tell: :mod:`hood.classroom.recording.contest` grades those.
+These are pure functions of times and rules. If several hand-ins may count, the hand-in that has the
+most points after the late penalty counts. To find this hand-in,
+:mod:`hood.classroom.recording.contest` grades all of them.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from hood.classroom.rules.counting import Lateness, lateness_of
 from hood.classroom.rules.schema import ClassRules, HandInRule
 from hood.classroom.rules.sentences import days, moment, number, percent
 
-MOST = 10  # hand-ins of one learner to one lab that are compared; each has to be graded
+MOST = 10  # hand-ins of one learner for one lab that are graded and compared
 NAMED = 4  # hand-ins that a sentence names
 TIMES = {2: "twice", 3: "three times", 4: "four times"}
 Times = Mapping[str, datetime | None]
@@ -22,11 +23,11 @@ Times = Mapping[str, datetime | None]
 
 @dataclass(frozen=True)
 class HandInTime:
-    """A hand-in.
+    """The name and the time of a hand-in.
 
     Attributes:
-        name: under which it is kept; a later one has a greater name.
-        at: when it was handed in, with a time zone; None where that is not known.
+        name: the name of the hand-in's file or folder. A later hand-in has a greater name.
+        at: when it was handed in, with a time zone; None if that is not known.
     """
 
     name: str
@@ -35,14 +36,14 @@ class HandInTime:
 
 @dataclass(frozen=True)
 class KnownHandIn:
-    """A hand-in whose rank is known, for a sentence on it.
+    """What a sentence on a hand-in needs to know about the hand-in.
 
     Attributes:
-        at: when it was handed in, with a time zone; None where that is not known.
-        lateness: what that costs.
-        stands: whether it is the one that counts.
-        counts: the points that count of it, or would; None where it was not graded.
-        seen: whether it had been handed in when the lab was graded last.
+        at: when it was handed in, with a time zone; None if that is not known.
+        lateness: how late it was, and what that costs.
+        stands: whether it counts.
+        counts: the hand-in's points after the late penalty; None if it was not graded.
+        seen: whether the hand-in already existed when the lab was last graded.
     """
 
     at: datetime | None
@@ -55,28 +56,30 @@ class KnownHandIn:
 def lateness_at(
     file: ClassRules, lab: str, student: str, at: datetime | None, others: Times
 ) -> Lateness:
-    """Return how late a hand-in of a time is, and what that costs.
+    """Return how late a hand-in at this time is, and what that costs.
 
     Args:
-        others: when the learner's submissions to other labs came, which may get free days. Points
-            do not decide here: those of this hand-in may not be known yet.
+        others: when the learner's submissions to other labs came, because free days may be spent on
+            these labs. Here free days are spent without regard to points, because this hand-in may
+            not be graded yet.
     """
     return lateness_of(file, student, {**others, lab: at}, {})[lab]
 
 
 def choosing(file: ClassRules | None, lab: str) -> bool:
-    """Return whether rules say which hand-in counts; without a due date the newest one does."""
+    """Return whether the rules choose a hand-in. If they don't, the newest hand-in counts."""
     return file is not None and lab in file.labs and file.labs[lab].due is not None
 
 
 def may_count(
     file: ClassRules | None, lab: str, student: str, found: Sequence[HandInTime], others: Times
 ) -> list[HandInTime]:
-    """Return those of a learner's hand-ins of which one counts, the last first.
+    """Return the hand-ins of a learner that may count, the latest first.
 
-    Of those that lateness costs the same the last one replaced the others. What counts nothing for
-    its lateness is left out where another one may count something. Of more than :data:`MOST` those
-    are the last ones, and the one that lateness costs least.
+    If the lateness of several hand-ins costs the same, only the latest of them may count. A hand-in
+    that is too late to count is left out if another hand-in may count. If more than :data:`MOST`
+    hand-ins remain, the result has the hand-in that loses least by lateness, and the latest of the
+    other hand-ins.
     """
     found = sorted(found, key=lambda one: one.name, reverse=True)
     if file is None or not choosing(file, lab) or file.hand_in_rule(lab) is HandInRule.LAST:
@@ -97,10 +100,10 @@ def may_count(
 def by_weight(
     file: ClassRules | None, lab: str, student: str, found: Sequence[HandInTime]
 ) -> list[HandInTime]:
-    """Return hand-ins in the order in which they are worth keeping.
+    """Return the hand-ins by importance: the hand-in at the end of the list is removed first.
 
-    The newest comes first, then the last one of each share that lateness leaves, then the others,
-    the newest first.
+    The newest hand-in comes first. Then comes the last hand-in of each day of lateness. Then come
+    all other hand-ins, the newest first.
     """
     found = sorted(found, key=lambda one: one.name, reverse=True)
     if file is None or lab not in file.labs:
@@ -117,11 +120,11 @@ def by_weight(
 
 
 def hand_ins_sentence(found: Sequence[KnownHandIn], rule: HandInRule, you: bool = True) -> str:
-    """Return which of several hand-ins counts and what became of the others; else nothing.
+    """Return which hand-in counts, and why other hand-ins don't; empty if there are no others.
 
     Args:
-        found: all hand-ins of a learner to a lab, in the order of time; one of them stands.
-        you: whether the learner reads it.
+        found: all hand-ins of a learner to a lab, the oldest first. Exactly one of them ``stands``.
+        you: whether the sentence addresses the learner.
     """
     if len(found) < 2:
         return ""
@@ -129,17 +132,19 @@ def hand_ins_sentence(found: Sequence[KnownHandIn], rule: HandInRule, you: bool 
     handed = f"You handed in {often}" if you else f"Handed in {often}"
     [one] = [one for one in found if one.stands]
     if rule is HandInRule.LAST and one is found[-1]:
-        return f"{handed}: {_named(one)} counts; in this class the last one does."
+        return f"{handed}: {_named(one)} counts; in this class the last one counts."
     others = [_other(other, one, rule) for other in found if other is not one]
     if more := len(others[:-NAMED]):
-        rest = "another one does not count" if more == 1 else f"{more} others do not count"
+        rest = "one more does not count" if more == 1 else f"{more} others do not count"
         others = [*others[-NAMED:], rest]
     return f"{handed}: {_named(one)} counts; {'; '.join(others)}."
 
 
 def _named(hand_in: KnownHandIn) -> str:
     return (
-        "the one of an unknown time" if hand_in.at is None else f"the one of {moment(hand_in.at)},"
+        "the hand-in without a known time"
+        if hand_in.at is None
+        else f"the hand-in of {moment(hand_in.at)},"
     )
 
 
@@ -154,16 +159,16 @@ def _other(hand_in: KnownHandIn, chosen: KnownHandIn, rule: HandInRule) -> str:
     if not late.kept:
         return f"{named} would have counted 0"
     if rule is HandInRule.LAST_IN_TIME:
-        return f"{named} does not count: the last one in time does"
+        return f"{named} does not count: the last one in time counts"
     if hand_in.counts is not None:
         return f"{named} would have counted {number(hand_in.counts)}"
     return f"{named} was replaced by a later one"
 
 
 def so_far(file: ClassRules | None, lab: str, student: str, found: Sequence[HandInTime]) -> str:
-    """Return which of several hand-ins counts before they are graded, for the learner; or nothing.
+    """Return a sentence for the learner on which of several ungraded hand-ins may count.
 
-    It is empty where there is one, or no rules say which counts.
+    The result is empty if there is only one hand-in, or if no rules choose among them.
     """
     if file is None or len(found) < 2 or not choosing(file, lab):
         return ""
@@ -174,7 +179,7 @@ def so_far(file: ClassRules | None, lab: str, student: str, found: Sequence[Hand
         return f"You handed in {often}: {named[0]} counts."
     *some, last = [one.removesuffix(",") for one in named]
     which = f"{', '.join(some)} or {last}"
-    return f"You handed in {often}: {which} counts: grading shows which is worth more."
+    return f"You handed in {often}: {which} counts; grading will show which has more points."
 
 
 def would_be(
@@ -184,36 +189,40 @@ def would_be(
     before: datetime | None,
     now: datetime,
 ) -> str:
-    """Return what one more hand-in at a time would mean for the newest one, in a sentence.
+    """Return a sentence on what a further hand-in would change for the newest hand-in.
 
     Args:
-        before: when the newest one came, with a time zone.
+        before: when the newest hand-in came, with a time zone; None if not known.
     """
     if file is None or lab not in file.labs:
-        return "This one takes its place."
+        return "A new hand-in replaces it."
     late = lateness_at(file, lab, student, now, {})
     then = lateness_at(file, lab, student, before, {})
-    own = f"This one comes {days(late.days)} late" if late.days else "This one comes in time"
+    when = f"{days(late.days)} late" if late.days else "in time"
+    own = f"A new hand-in is {when}"
     if not late.days or (late.kept, late.free) == (then.kept, then.free):
-        return f"{own}, and takes its place."
+        return f"{own}, and replaces the earlier one."
     if file.hand_in_rule(lab) is HandInRule.LAST:
-        return f"{own}, {_share(late)}, and takes its place: in this class the last one counts."
+        return (
+            f"{own}, {_share(late)}, and replaces the earlier one: in this class the last one "
+            "counts."
+        )
     if file.hand_in_rule(lab) is HandInRule.LAST_IN_TIME:
         place = "the last one counts" if then.days else "the last one in time counts"
         return f"{own}: {place}."
     if not late.kept:
-        return f"{own}, and counts nothing any more: the earlier one stays."
-    return f"{own}, {_share(late)}: the one that counts more will count."
+        return f"{own}, so it counts 0: the earlier one stays."
+    return f"{own}, {_share(late)}: the one with more points will count."
 
 
 def _share(late: Lateness) -> str:
     if not late.kept:
-        return "so nothing of it counts"
-    return f"so {percent(late.kept)} of what it earns counts" if late.kept < 1 else "at no cost"
+        return "so it counts 0"
+    return f"so {percent(late.kept)} of its points count" if late.kept < 1 else "at no cost"
 
 
 def is_late(file: ClassRules | None, lab: str, student: str, at: datetime) -> bool:
-    """Return whether a hand-in of a time is late; without rules for the lab none is."""
+    """Return whether a hand-in at this time is late. Without rules for the lab, none is late."""
     deadline = file.deadline(lab, student) if file else None
     return deadline is not None and deadline.is_late(at)
 

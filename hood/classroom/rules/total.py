@@ -1,7 +1,7 @@
-"""The total of a term: a pure function of the class's rules and of what counts of each lab.
+"""Compute the total of a term, from the rules of the class and the points that count in each lab.
 
-As :mod:`hood.classroom.rules.counting`, it stores nothing. Sums are exact fractions, so which
-labs are dropped does not depend on the order of an addition.
+As in :mod:`hood.classroom.rules.counting`, nothing is stored. Sums are exact fractions, so that the
+order of additions does not affect which labs are dropped.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from hood.classroom.rules.schema import ClassRules, LabRules, TotalPolicy
 
 
 class Standing(StrEnum):
-    """How a learner stands in a lab; only the first three are in the total."""
+    """The state of a learner's lab. Only labs in the first three states are in the total."""
 
     COUNTED = "counted"
-    MISSING = "not handed in"  # and the due date is over: 0
-    MISSING_YET = "not handed in yet"  # and late: 0, until it comes
+    MISSING = "not handed in"  # the due date is over, so the lab counts 0
+    MISSING_YET = "not handed in yet"  # the lab is late, and counts 0 until it is handed in
     NOT_DUE = "not due yet"
     NO_DUE_DATE = "not handed in, and has no due date"
-    NOT_COLLECTED = "not collected yet"  # of nobody
+    NOT_COLLECTED = "not collected yet"  # no learner's submission has been collected
     NOT_GRADED = "handed in, and not graded yet"
     NOT_MARKED = "not all marked yet"
     NOT_SHOWN = "no feedback yet"
-    NOT_ASKED = "nothing of it could be asked for"  # on the grading machine: out of the maximum
+    NOT_ASKED = "none of its checks could run"  # so the lab is not in the maximum
 
 
 SETTLED = (Standing.COUNTED, Standing.MISSING, Standing.NOT_ASKED)
@@ -38,14 +38,15 @@ NOUGHT = (Standing.MISSING, Standing.MISSING_YET)
 
 @dataclass(frozen=True)
 class LabWork:
-    """What is known of one learner's work on one lab.
+    """What is known about one learner's work on one lab.
 
     Attributes:
-        counted: what counts of it; None where nothing is graded.
-        handed_in: whether something was handed in.
-        due: until when it is in time, with a time zone and the grace; None for ever.
-        closes: until when it counts at all; None where it always counts.
-        collected: whether anybody's work on it is here; if not, it is no sign that this one is not.
+        counted: the points that count; None if nothing is graded.
+        handed_in: whether the learner handed something in.
+        due: the due date with its grace, with a time zone; None without a due date.
+        closes: the time after which nothing counts; None if late work always counts.
+        collected: whether the work of any learner on the lab has been collected. If not, this
+            learner may have handed in work that is not collected yet.
     """
 
     counted: Counted | None = None
@@ -57,12 +58,13 @@ class LabWork:
 
 @dataclass(frozen=True)
 class LabShare:
-    """What one lab does in a learner's total.
+    """What one lab contributes to a learner's total.
 
     Attributes:
-        weight: the lab's part of all weights, 0 to 1.
-        share: of what the lab counts, 0 to 1, or more with a bonus; None for one that is not in.
-        dropped: whether the learner's total is without it, as one of the lowest.
+        weight: the lab's share of the sum of all weights, 0 to 1.
+        share: the share of the lab's points that the learner has, 0 to 1, or more with a bonus;
+            None if the lab is not in the total.
+        dropped: whether the lab is dropped as one of the learner's lowest labs.
     """
 
     lab: str
@@ -74,12 +76,12 @@ class LabShare:
 
 @dataclass(frozen=True)
 class Total:
-    """The total of one learner, so far or of the term.
+    """The total of one learner, either so far or final.
 
     Attributes:
-        labs: in the file's order, without those that weigh nothing.
-        points: out of ``out_of``, not rounded; None where no lab is in yet.
-        is_final: whether every lab that weighs something is settled.
+        labs: the labs in the order of ``course.yml``, without labs of weight 0.
+        points: the total as points out of ``out_of``, not rounded; None if it includes no lab yet.
+        is_final: whether the share of every lab with a weight is final.
     """
 
     labs: tuple[LabShare, ...]
@@ -90,7 +92,7 @@ class Total:
 
     @property
     def rounded(self) -> float | None:
-        """The points with the class's number of decimals; a half goes up."""
+        """The points, rounded to the class's number of decimals; a half is rounded up."""
         if self.points is None:
             return None
         places = 10**self.decimals
@@ -98,12 +100,12 @@ class Total:
 
 
 def worth_of(rules: LabRules, points: Mapping[str, float]) -> float:
-    """Return what a lab counts in a class: the maximum of somebody of whom all could be asked.
+    """Return a lab's maximum in a class, under the assumption that all checks can run.
 
     Args:
-        points: of the lab's exercises, by name.
+        points: the points of the lab's exercises, keyed by name.
     """
-    return math.fsum(  # what gives nothing in the lab can't count here, either
+    return math.fsum(  # an exercise with 0 points in the lab can't count in the class either
         rules.points.get(name, own)
         for name, own in points.items()
         if own and name not in rules.drop and name not in rules.bonus
@@ -111,10 +113,10 @@ def worth_of(rules: LabRules, points: Mapping[str, float]) -> float:
 
 
 def weights_of(file: ClassRules, worth: Mapping[str, float]) -> dict[str, Fraction]:
-    """Return each lab's part of the total, 0 to 1; 0 for a lab that counts nothing.
+    """Return each lab's share of all weights, 0 to 1. The share of a lab that counts 0 points is 0.
 
     Args:
-        worth: what each lab counts, in points. It is the weight where the file gives none.
+        worth: the points of each lab. If the file gives no weights, these points are the weights.
     """
     own = (file.total or TotalPolicy()).weights
     found = {
@@ -135,10 +137,11 @@ def total_of(
     """Return one learner's total.
 
     Args:
-        weights: of the labs, as :func:`weights_of` gives them.
-        work: of the same labs.
-        now: with a time zone.
-        shown: whether the learner may know the marks of a lab; by default of all.
+        weights: the weights of the labs, from :func:`weights_of`.
+        work: the learner's work on the same labs.
+        now: the current time, with a time zone.
+        shown: whether the learner may know the marks, keyed by lab. By default, they may know all
+            marks.
     """
     labs = [
         _share(lab, weight, work[lab], now, shown is None or shown[lab])
@@ -188,14 +191,15 @@ def _standing(work: LabWork, now: datetime) -> Standing:
 
 
 def lowest(parts: Sequence[tuple[Fraction, Fraction]], number: int) -> set[int]:
-    """Return which labs to drop, by place, so that the mean of the others is as high as it can be.
+    """Return the indices of the labs to drop, so that the mean of the other labs is highest.
 
-    With different weights these are not always the labs with the lowest shares. The mean is raised
-    (Dinkelbach's method for a ratio) until no choice has a higher one. One lab always stays.
+    If the weights differ, these are not always the labs with the lowest shares. Dinkelbach's method
+    for ratios repeatedly moves to a choice with a higher mean, until no choice has a higher mean.
+    At least one lab is kept.
 
     Args:
-        parts: the weight, above 0, and the share of each lab.
-        number: how many to drop.
+        parts: the weight of each lab, which is above 0, and its share.
+        number: how many labs to drop.
     """
     keep = max(len(parts) - number, 1)
     if number == 0 or len(parts) <= 1:

@@ -1,22 +1,24 @@
-"""Verdicts while learners work: a service beside JupyterHub, or alone (`python -m hood serve`).
+"""Give verdicts while learners work: a service beside JupyterHub, or alone.
 
-A learner's server holds the bundle, which has no checks. There `check("view_strides")` sends the
-cells that the kernel has run (:mod:`hood.learner.service`), and shows the card that comes back.
-The service runs in the course's folder, under an account that learners do not have.
+`python -m hood serve` starts the service in the course's folder, under an account that learners
+can't use. A learner's own Jupyter server has only the bundle, which has no checks. There,
+`check("view_strides")` sends the cells that the kernel has run to the service
+(:mod:`hood.learner.service`), and shows the card that the service sends back.
 
 :mod:`.app`
-    the web application: who may ask for what, within which limits, and what it answers.
+    the web application: it decides who may send which requests, sets limits, and replies.
 :mod:`.people`
-    who asks, by the token alone: JupyterHub's, or one that the instructor handed out.
+    identifies the sender of a request by a token, from JupyterHub or from the instructor.
 :mod:`.marking`
-    the pages on which those who teach mark answers in words, behind the service's login.
+    serves the pages on which teachers mark written answers, behind the service's login.
 :mod:`.queue`
-    the jobs that wait and those that are done, in the gradebook's database.
+    stores the waiting and finished jobs in the gradebook's database.
 :mod:`.single_exercise`
-    one exercise as a lab of its own, a learner's cells as a submission to it, a verdict as a card.
+    makes a lab from one exercise, a submission from a learner's cells, and a card from a verdict.
 :mod:`.dispatcher`
-    takes jobs from the queue and has them graded by the batch's workers, in their sandboxes.
+    takes jobs from the queue, and grades them in sandboxes with the workers of the batch grader.
 
-A job records no grade. Its cases are drawn from another seed than grading's, which is the same
-for one learner, exercise and day, so that asking again tells nothing new.
+No grade is recorded from a job. The seed of its cases differs from the seed of grading. One learner
+gets the same seed for one exercise during a whole day, so that another request on that day reveals
+no new cases.
 """

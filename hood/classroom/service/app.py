@@ -1,6 +1,7 @@
-"""The web application: who may ask for what, within which limits, and what it answers.
+"""Define the web application: its endpoints, who may use each of them, and their limits.
 
-FastAPI reads the annotations of the endpoints, which stand in a function, so here they are objects.
+The endpoints are inside a function, and FastAPI reads their annotations. So in this module
+annotations are objects, not strings.
 """
 
 import asyncio
@@ -49,51 +50,69 @@ from hood.grader.submission.names import id_problem, nfc
 from hood.grader.submission.released import remember_release
 
 LOG = logging.getLogger(__name__)
-MAX_BODY = 1 << 20  # bytes of a request
-MAX_NOTEBOOK = 20_000_000  # bytes
+MAX_BODY = 1 << 20  # bytes of a request without a hand-in
+MAX_NOTEBOOK = 20_000_000  # bytes of a notebook that is handed in through the service
 NOTEBOOK = "application/x-ipynb+json"
-MOST_ARRIVING = 2  # notebooks of one learner at a time; they fill the disk
-AGAIN = 5.0  # seconds after which one of them has probably arrived
-# Feedback has no script; a browser that opens it from here gives it no rights at all.
+MOST_ARRIVING = 2  # notebooks of one learner that may arrive at the same time, to protect the disk
+AGAIN = 5.0  # seconds after which such a notebook has probably arrived
+# Feedback has no script, and these headers give it no rights in a browser.
 SEALED = {
     "Content-Security-Policy": "sandbox; default-src 'none'; style-src 'unsafe-inline'; "
     "img-src data:",
     "X-Content-Type-Options": "nosniff",
 }
-LONGEST_WAIT = 25.0  # seconds that a request for a job's state is held open
-MAX_CELLS = 500
+LONGEST_WAIT = 25.0  # the longest wait of a request for a job's state, in seconds
+MAX_CELLS = 500  # cells in a request for a verdict
 REFUSALS: dict[int | str, dict[str, Any]] = {
     code: {"description": said}
     for code, said in {
-        401: "no token",
-        403: "not this token, or not now",
-        404: "there is none, or none that is out",
-        408: "the body took too long",
-        409: "another one runs",
+        401: "the request has no valid token",
+        403: "the request is not allowed with this token, or not allowed now",
+        404: "what the request names does not exist, or is not released yet",
+        408: "the body did not arrive in time",
+        409: "a lab is being graded",
         413: "the body is too large",
         422: "the request is malformed",
-        429: "too many",
+        429: "too many of these requests at a time or in a day",
         503: "the course's settings can't be used",
     }.items()
 }
 
 
 class Cell(BaseModel):
-    """A cell that the learner's kernel has run."""
+    """A cell that the learner's kernel has run.
+
+    Attributes:
+        id: the cell's id in the notebook.
+        source: the cell's code when it was last run.
+    """
 
     id: Annotated[str, Field(max_length=64)]
     source: Annotated[str, Field(max_length=150_000)]
 
 
 class Asked(BaseModel):
-    """What to check. Whose job it is stands in no body: the token says it."""
+    """The exercise to check. The token identifies the learner.
+
+    Attributes:
+        exercise: the exercise's name, as in ``check(...)``.
+        cells: the cells that the kernel has run, in the notebook's order.
+    """
 
     exercise: Annotated[str, Field(min_length=1, max_length=200)]
     cells: Annotated[list[Cell], Field(max_length=MAX_CELLS)]
 
 
 class Progress(BaseModel):
-    """How far a job is; the card, a MIME bundle, when it has ended."""
+    """The progress of a job.
+
+    Attributes:
+        id: the job's id.
+        state: the state of the job.
+        place: how many jobs come before this job, as long as it waits.
+        seconds: the estimated number of seconds until there is a verdict.
+        card: the verdict as a MIME bundle, after the job has ended.
+    """
 
     id: str
     state: State
@@ -113,7 +132,16 @@ class Progress(BaseModel):
 
 
 class PastJob(BaseModel):
-    """A job of one's own that has ended or waits."""
+    """One of the sender's jobs.
+
+    Attributes:
+        id: the job's id.
+        exercise: the name of the exercise.
+        state: the state of the job.
+        received: the time at which the service got the job.
+        earned: the points that the verdict gives.
+        most: the maximum of these points.
+    """
 
     id: str
     exercise: str
@@ -124,7 +152,14 @@ class PastJob(BaseModel):
 
 
 class OwnRequest(BaseModel):
-    """One's own request for a regrade, as it was graded."""
+    """One of the sender's requests for a regrade, after the submission was graded.
+
+    Attributes:
+        lab: the name of the lab.
+        exercise: the name of the exercise.
+        why: the learner's reason.
+        answered: whether a person has answered the request.
+    """
 
     lab: str
     exercise: str
@@ -133,10 +168,19 @@ class OwnRequest(BaseModel):
 
 
 class RequestShown(OwnRequest):
-    """A learner's request for a regrade, for those who teach.
+    """A learner's request for a regrade, for teachers.
 
-    ``earlier`` and ``now`` are what the verdict gave before it and gives now; ``earlier_time``
-    says whether nothing else is new, so that the earlier time counts.
+    Attributes:
+        lab: the name of the lab.
+        exercise: the name of the exercise.
+        why: the learner's reason.
+        answered: whether a person has answered the request.
+        learner: the learner's id.
+        name: the learner's name.
+        earlier: the points of the verdict before the request.
+        now: the points of the verdict now.
+        earlier_time: whether the request is the only change in the hand-in. If so, the time of the
+            earlier hand-in counts.
     """
 
     learner: str
@@ -147,7 +191,14 @@ class RequestShown(OwnRequest):
 
 
 class QueueShown(BaseModel):
-    """How much the service has to do."""
+    """The load of the service.
+
+    Attributes:
+        waiting: the number of jobs that wait.
+        running: the number of jobs that are being judged.
+        workers: how many jobs can be judged at a time.
+        done_in_last_hour: the number of jobs that ended in the last hour.
+    """
 
     waiting: int
     running: int
@@ -156,7 +207,7 @@ class QueueShown(BaseModel):
 
 
 class Bells:
-    """Wakes the requests that wait for a job, in the server's own loop."""
+    """Wakes requests that wait for a job, in the server's event loop."""
 
     def __init__(self) -> None:
         self._waiting: dict[str, set[asyncio.Event]] = {}
@@ -166,7 +217,7 @@ class Bells:
             event.set()
 
     async def wait(self, job_id: str, seconds: float, ended: Callable[[], bool]) -> None:
-        """Return after ``seconds``, or when the job has ended."""
+        """Wait for the end of the job, but at most ``seconds``."""
         event = asyncio.Event()
         self._waiting.setdefault(job_id, set()).add(event)
         try:
@@ -182,13 +233,14 @@ class Bells:
 
 
 def make_app(dispatcher: Dispatcher, people: People, prefix: str = "", own: str = "") -> FastAPI:
-    """Return the application. It starts and ends the dispatcher's workers.
+    """Return the application, which starts the dispatcher's workers and ends them.
 
     Args:
-        people: knows who has which token.
-        prefix: the path below which a proxy serves it, such as ``/services/open-the-hood``.
-        own: the origin at which its pages alone are; see
-        :class:`~hood.classroom.service.login.Login`.
+        people: finds the owner of a token.
+        prefix: the path below which a proxy serves the application, such as
+            ``/services/open-the-hood``.
+        own: an origin that only the service's own pages have; see
+            :class:`~hood.classroom.service.login.Login`.
     """
     arriving: Counter[str] = Counter()  # notebooks, by learner
     bells, inbox, gradings = Bells(), Inbox(dispatcher.course), Gradings(dispatcher.course.root)
@@ -208,7 +260,7 @@ def make_app(dispatcher: Dispatcher, people: People, prefix: str = "", own: str 
         finally:
             await asyncio.to_thread(dispatcher.__exit__)
 
-    # its pages of documentation load scripts from elsewhere
+    # FastAPI's documentation pages load scripts from elsewhere
     app = FastAPI(
         title="Open the Hood: verdicts",
         lifespan=lifespan,
@@ -223,14 +275,14 @@ def make_app(dispatcher: Dispatcher, people: People, prefix: str = "", own: str 
     def malformed(_: Request, error: RequestValidationError) -> JSONResponse:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"]))
-        # FastAPI's own answer repeats what was sent, which may be no text
+        # FastAPI's own answer repeats the request, which may not be text
         said = ascii(f"the request is malformed: {place}: {first['msg']}")[1:-1]
         return JSONResponse({"detail": said}, 422)
 
     @app.exception_handler(UserError)
     def unusable(_: Request, error: UserError) -> JSONResponse:
         LOG.error("%s", error)
-        said = "something is wrong in this course's settings; its instructor can read what"
+        said = "this course's settings have an error; its instructor can read the details"
         return JSONResponse({"detail": said}, 503)
 
     @app.exception_handler(AskAgainError)
@@ -255,15 +307,17 @@ def make_app(dispatcher: Dispatcher, people: People, prefix: str = "", own: str 
     app.include_router(login.routes())
     app.include_router(home_routes(login, prefix, at_home))
     app.include_router(marking_pages(dispatcher.course.root, login, prefix))
-    bearer = HTTPBearer(description="JupyterHub's token, or one that the instructor handed out")
+    bearer = HTTPBearer(
+        description="a token from JupyterHub, or a token that the instructor gave to the person"
+    )
 
     def who(
         request: Request, _: Annotated[HTTPAuthorizationCredentials, Depends(bearer)]
     ) -> Person:
         person: Person | None = request.state.person
         if person is None:
-            raise HTTPException(403, "this token is not one of this course's")
-        if problem := id_problem(nfc(person.name)):  # it names folders
+            raise HTTPException(403, "this token does not belong to this course")
+        if problem := id_problem(nfc(person.name)):  # folders have this name
             raise HTTPException(403, f"your name can't be a learner's id: {problem}")
         return person
 
@@ -277,7 +331,7 @@ def make_app(dispatcher: Dispatcher, people: People, prefix: str = "", own: str 
 
     @app.post(f"{prefix}/jobs", status_code=202, responses=REFUSALS)
     def ask(asked: Asked, person: Who, response: Response) -> Progress:
-        """Let a check wait as a job, in place of an older one of the same person that waits."""
+        """Queue a check as a job, which replaces an older waiting job of the same person."""
         try:
             cells = [(cell.id, cell.source) for cell in asked.cells]
             new = dispatcher.ask(person, asked.exercise, cells)
@@ -292,7 +346,7 @@ def make_app(dispatcher: Dispatcher, people: People, prefix: str = "", own: str 
         person: Who,
         wait: Annotated[float, Query(ge=0, le=LONGEST_WAIT)] = 0.0,
     ) -> Progress:
-        """Tell how far a job is; with ``wait``, once it has ended or after so many seconds."""
+        """Wait for the end of a job, but at most ``wait`` seconds; return the job's progress."""
 
         def ended() -> bool:
             found = dispatcher.progress(person, job)
@@ -305,25 +359,25 @@ def make_app(dispatcher: Dispatcher, people: People, prefix: str = "", own: str 
     def _progress(person: Person, job: str) -> Progress:
         found = dispatcher.progress(person, job)
         if found is None:
-            raise HTTPException(404, "you have no job of this id")
+            raise HTTPException(404, "you have no job with this id")
         return Progress.of(job, found)
 
     @app.get(f"{prefix}/jobs", responses=REFUSALS)
     def past(person: Who) -> list[PastJob]:
-        """List one's own last jobs, the newest first."""
+        """List your last jobs, the newest first."""
         return [PastJob(**row) for row in dispatcher.queue.of(person.name)]
 
     @app.get(f"{prefix}/labs", responses=REFUSALS)
     def labs(person: Who) -> list[LabState]:
-        """List the labs that are out: when each is due, what was handed in, and its points."""
+        """List the released labs, each with its due date, your hand-ins and your points."""
         rules, course = read_course_file(dispatcher.course.root), dispatcher.course
         return lab_states(course, rules, inbox, person.name, _seen_by(person, rules))
 
     @app.get(f"{prefix}/labs/{{lab}}/notebook", responses=REFUSALS)
     def notebook(lab: str, person: Who) -> Response:
-        """Send the released notebook of a lab, in which links to lessons lead to the class's site.
+        """Send the notebook of a released lab. Its links lead to the lessons on the class's site.
 
-        Without a site they lead to the lessons that the learner's archive has.
+        If the class has no site, the links lead to the lessons in the learner's archive.
         """
         _require(person, lab)
         course = dispatcher.course
@@ -341,11 +395,14 @@ def make_app(dispatcher: Dispatcher, people: People, prefix: str = "", own: str 
         max_body_size=MAX_NOTEBOOK,
     )
     async def hand_in(lab: str, person: Who, request: Request) -> Receipt:
-        """Take in a notebook as one's newest submission; the receipt says that it is stored."""
+        """Store a notebook as your newest hand-in, and return a receipt.
+
+        The body of the request is the notebook's file.
+        """
         nonlocal arriving
         rules = await asyncio.to_thread(_require, person, lab)
         if arriving[person.name] >= MOST_ARRIVING:
-            said = f"{MOST_ARRIVING} notebooks of yours are arriving already"
+            said = f"{MOST_ARRIVING} of your notebooks are already being received"
             raise TooManyError(said, AGAIN)
         arriving[person.name] += 1
         arrived = inbox.arriving()
@@ -356,11 +413,11 @@ def make_app(dispatcher: Dispatcher, people: People, prefix: str = "", own: str 
         finally:
             arrived.unlink(missing_ok=True)
             arriving[person.name] -= 1
-            arriving += Counter()  # keeps those above zero
+            arriving += Counter()  # keeps only counts above zero
 
     @app.get(f"{prefix}/labs/{{lab}}/feedback", responses=REFUSALS)
     def feedback(lab: str, person: Who) -> FileResponse:
-        """Send the page of feedback that was made for the one who asks."""
+        """Send your feedback page on a lab."""
         _require(person, lab)
         path = feedback_page(dispatcher.course, person.name, lab)
         if path is None:
@@ -369,7 +426,7 @@ def make_app(dispatcher: Dispatcher, people: People, prefix: str = "", own: str 
 
     @app.get(f"{prefix}/requests", responses=REFUSALS)
     def own_requests(person: Who) -> list[OwnRequest]:
-        """List one's own requests for a regrade in the labs that are out."""
+        """List your requests for a regrade in the released labs."""
         rules = read_course_file(dispatcher.course.root)
         return [
             OwnRequest(lab=lab, exercise=one.exercise, why=one.why, answered=one.answered)
@@ -379,7 +436,7 @@ def make_app(dispatcher: Dispatcher, people: People, prefix: str = "", own: str 
 
     @app.get(f"{prefix}/labs/{{lab}}/requests", responses=REFUSALS)
     def requests(lab: str, _: Teacher) -> list[RequestShown]:
-        """List all requests for a regrade in a lab, those that are answered last."""
+        """List all requests for a regrade in a lab, the answered requests last; for teachers."""
         if lab not in dispatcher.labs.names():
             raise HTTPException(404, f"there is no lab {lab}")
         found = [
@@ -400,12 +457,15 @@ def make_app(dispatcher: Dispatcher, people: People, prefix: str = "", own: str 
 
     @app.get(f"{prefix}/queue", responses=REFUSALS)
     def queue(_: Teacher) -> QueueShown:
-        """Tell those who teach how much waits."""
+        """Return the load of the service, for teachers."""
         return QueueShown(workers=dispatcher.size, **dispatcher.queue.load())
 
     @app.post(f"{prefix}/labs/{{lab}}/grading", status_code=202, responses=REFUSALS)
     def grade(lab: str, _: Teacher) -> Grading:
-        """Start to grade what is new of a lab, with the command's own lock and records."""
+        """Start grading the new submissions to a lab, as in a terminal; for teachers.
+
+        The lock and the records are the same as in ``python -m hood grade``.
+        """
         if lab not in dispatcher.labs.names():
             raise HTTPException(404, f"there is no lab {lab}")
         try:
@@ -415,7 +475,7 @@ def make_app(dispatcher: Dispatcher, people: People, prefix: str = "", own: str 
 
     @app.get(f"{prefix}/grading", responses=REFUSALS)
     def grading(_: Teacher) -> Grading:
-        """Tell how far the grading that was started last is, and what it wrote."""
+        """Return the state and the output of the last grading; for teachers."""
         return gradings.now()
 
     def _require(person: Person, lab: str) -> ClassRules | None:
@@ -423,7 +483,7 @@ def make_app(dispatcher: Dispatcher, people: People, prefix: str = "", own: str 
         out = _seen_by(person, rules)
         if lab not in out:
             known = ", ".join(out) or "none"
-            raise HTTPException(404, f"no lab that is out is called {lab!r}; out: {known}")
+            raise HTTPException(404, f"no released lab is called {lab!r}; released: {known}")
         return rules
 
     def _seen_by(person: Person, rules: ClassRules | None) -> list[str]:
@@ -434,7 +494,7 @@ def make_app(dispatcher: Dispatcher, people: People, prefix: str = "", own: str 
 
 
 async def _save(request: Request, path: Path) -> None:
-    """Write a request's body into a file as it arrives."""
+    """Write the body of a request into a file while it arrives."""
     size = 0
     try:
         with path.open("xb") as file:
@@ -442,6 +502,6 @@ async def _save(request: Request, path: Path) -> None:
                 size += len(part)
                 file.write(part)
     except ClientDisconnect:
-        raise HTTPException(400, "the connection ended before the notebook had arrived") from None
+        raise HTTPException(400, "the connection ended before the whole notebook arrived") from None
     if not size:
         raise HTTPException(422, "the notebook is empty: save it and hand it in again")

@@ -1,4 +1,4 @@
-"""Take jobs from the queue, have them graded in sandboxes, and tell who waits for them."""
+"""Take jobs from the queue, grade them in sandboxes, and wake the requests that wait for them."""
 
 from __future__ import annotations
 
@@ -35,18 +35,20 @@ from hood.verdict import FULL, Cause
 
 LOG = logging.getLogger(__name__)
 TRIES = 2
-NICE = 13  # of long turns: their share of a processor is a twentieth of a short one's
+NICE = 13  # the niceness of long turns: they get a twentieth of a short turn's share of a processor
 CUT_SHORT = {Cause.TIMEOUT, Cause.TOO_MUCH_OUTPUT, Cause.NO_REPLY}
 CUT_SHORT |= {Cause.KERNEL_DIED, Cause.KERNEL_STOPPED}
-IDLE = 1.0  # seconds between two looks at a queue in which nothing waits
+IDLE = 1.0  # seconds between two checks of an empty queue
 
 
 class Dispatcher:
-    """The service of one course. Use it as a context manager: then its workers run.
+    """The service of one course. Use it as a context manager: its workers run inside the block.
 
     Args:
-        workers: how many jobs have a short turn at once; fewer than half as many have a long one.
-        sandbox: whether learners' code runs in sandboxes; otherwise with this process's rights.
+        workers: how many short turns run at once. The number of long turns that run at once is less
+            than half of ``workers``.
+        sandbox: whether learners' code runs in sandboxes. If not, this code has the rights of this
+            process.
     """
 
     def __init__(self, course: Course, workers: int, sandbox: bool = True):
@@ -56,12 +58,12 @@ class Dispatcher:
         self._key = service_key(course.root)
         self._sandbox = sandbox
         self.size = workers
-        self._workers = {False: Workers(), True: Workers(NICE)}  # by whether a turn is long
-        self._more = threading.Condition()  # a job came, or one has ended
+        self._workers = {False: Workers(), True: Workers(NICE)}  # key: whether a turn is long
+        self._more = threading.Condition()  # a job arrived or ended
         self._stopped = threading.Event()
-        # there are two more workers than cores by default: long turns have half of the cores
+        # by default there are two more workers than cores: long turns get half of the cores
         turns = [False] * workers + [True] * (max(1, workers // 2 - 1) if workers else 0)
-        # the first worker is warm, and those of long turns start when they are needed
+        # the first worker has started already, and workers of long turns start when they are needed
         warms = [0 < number < workers for number in range(len(turns))]
         self._threads = [
             threading.Thread(target=self._serve, args=one, daemon=True)
@@ -70,9 +72,9 @@ class Dispatcher:
         self._listeners: list[Callable[[str], None]] = []
 
     def prepare(self) -> None:
-        """Start the first worker, and have it judge, so that what hinders that is said now.
+        """Start the first worker and judge one submission, so that problems appear at the start.
 
-        Raises UserError when a lab can't be used, or there is no sandbox here.
+        Raises UserError if a lab can't be used, or if this machine can't run sandboxes.
         """
         for name in self.labs.names():
             self.labs.lab(name)
@@ -91,7 +93,7 @@ class Dispatcher:
             self._more.notify_all()
         for workers in self._workers.values():
             for worker in list(workers.busy):
-                worker.close()  # its job waits in the queue for the next start
+                worker.close()  # its job stays in the queue for the next start
         for thread in self._threads:
             thread.join()
         for workers in self._workers.values():
@@ -99,27 +101,27 @@ class Dispatcher:
                 worker.close()
 
     def when_ended(self, tell: Callable[[str], None]) -> None:
-        """Have ``tell`` called, in a worker's thread, with the id of each job that has ended."""
+        """From now on, when a job ends, call ``tell`` with the job's id, in a worker's thread."""
         self._listeners.append(tell)
 
     def ask(self, person: Person, exercise: str, cells: Sequence[tuple[str, str]]) -> str:
-        """Let somebody's check wait as a job; return its id.
+        """Queue a check as a job, and return the job's id.
 
-        Raises RefusedError when there is nothing to check, or not for this person now.
+        Raises RefusedError if there is nothing to check, or if this person may not ask now.
         """
         lab = self.labs.lab_of(exercise)
         rules = read_course_file(self.course.root)
         now = datetime.now(rules.zone if rules else ZoneInfo("UTC"))
         if lab is None or not (person.teaches or is_out(rules, lab.name, now)):
-            raise RefusedError(404, f"there is no exercise {exercise!r} in the labs that are out")
+            raise RefusedError(404, f"there is no exercise {exercise!r} in the released labs")
         alone = exercise_alone(lab, exercise)
         if not alone.asks & {name for name, _ in cells}:
             raise RefusedError(422, "run the cell with your answer first, then ask for its verdict")
         if (size := sum(len(source) for _, source in cells)) > MAX_TEXT:
             raise RefusedError(
                 422,
-                f"the cells that you have run hold {size:,} characters, and at most {MAX_TEXT:,} "
-                "are judged: shorten the largest, restart the kernel, and run your cells again",
+                f"the cells that you have run have {size:,} characters; the limit is {MAX_TEXT:,}: "
+                "shorten the largest cell, restart the kernel, and run your cells again",
             )
         most = rules.labs[lab.name].feedback.attempts if rules and lab.name in rules.labs else None
         if most is not None and not person.teaches:
@@ -127,15 +129,15 @@ class Dispatcher:
             if self.queue.since(person.name, exercise, midnight.timestamp()) >= most:
                 raise RefusedError(
                     403,
-                    f"you have had {most} verdicts on {exercise} today, as many as this class "
-                    "gives in a day; from tomorrow on there are new ones",
+                    f"you have had {most} verdicts on {exercise} today, and this class allows no "
+                    "more in a day; try again tomorrow",
                 )
         new = self.queue.put(person.name, lab.name, exercise, cells, person.teaches)
         self._wake()
         return new
 
     def progress(self, person: Person, job_id: str) -> JobProgress | None:
-        """Return how far somebody's job is; None when there is none of theirs with this id."""
+        """Return the progress of a person's job; None if they have no job with this id."""
         return self.queue.progress(job_id, person.name)
 
     def _wake(self) -> None:
@@ -146,7 +148,7 @@ class Dispatcher:
         try:
             if warms:
                 self._warm_up()
-        except Exception:  # the first job says it
+        except Exception:  # the first job will report this problem
             if not self._stopped.is_set():
                 LOG.exception("a worker could not be warmed up")
         while not self._stopped.is_set():
@@ -158,7 +160,7 @@ class Dispatcher:
                 continue
             try:
                 self._make(job)
-            except Exception:  # whatever it was, the next job must come to its turn
+            except Exception:  # after any error the next job must run
                 if self._stopped.is_set():  # its worker was ended with the service
                     return
                 LOG.exception("the job %s of %s failed", job.id, job.exercise)
@@ -168,9 +170,9 @@ class Dispatcher:
                 tell(job.id)
 
     def _warm_up(self) -> Result | None:
-        """Have a worker import what judges, so that no learner waits for that.
+        """Make a worker import the judge's modules, so that no learner has to wait for the imports.
 
-        It returns what it made of nothing; None where there is no exercise.
+        Return the worker's result on an empty submission; None if the course has no exercises.
         """
         for lab in map(self.labs.lab, self.labs.names()):
             for exercise in lab_exercises(lab):
@@ -181,7 +183,7 @@ class Dispatcher:
         return None
 
     def _make(self, job: QueuedJob) -> None:
-        """Have a queued job graded, and store its verdict."""
+        """Grade a queued job, and store its verdict."""
         whole = self.labs.lab(job.lab)
         lab = exercise_alone(whole, job.exercise, None if job.long else SHORT_TURN).lab
         [name] = lab.notebooks
@@ -196,7 +198,7 @@ class Dispatcher:
             if not result.retryable or self._stopped.is_set():
                 break
         if self._stopped.is_set() and result.retryable:
-            return  # its worker was ended with the service; it runs again with the next
+            return  # the worker ended with the service; the next service runs the job again
         if result.hopeless:
             raise UserError(result.problem)
         verdict = verdict_of(result, job.exercise)

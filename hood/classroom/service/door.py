@@ -1,7 +1,7 @@
-"""What comes in over HTTP: first who sends it, then how much may come, and only then it is read.
+"""Receive HTTP requests: identify the sender, then limit the size, and only then read the body.
 
-How much is said at each route (``max_body_size``), and for all others where the application is
-made. `Door` sees to the rest, in front of all routes; `Connection` is what it needs of the server.
+Each route sets its own limit (``max_body_size``), and the application sets the default. `Door` does
+all other steps before any route runs. `Connection` adds timeouts to the server.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from hood.classroom.service.login import Login
 from hood.classroom.service.people import AskAgainError, People
 
 LOG = logging.getLogger(__name__)
-HEAD_SECONDS = 10.0  # in which the first line and the headers of a request have to arrive
-BODY_SECONDS = 10.0  # in which a body has to arrive, if it is small
-LEAST_RATE = 400_000  # bytes per second of a large one
-END = "http.disconnect"  # ASGI's message for it
+HEAD_SECONDS = 10.0  # for the first line and the headers of a request
+BODY_SECONDS = 10.0  # for a small body
+LEAST_RATE = 400_000  # the slowest accepted rate of a large body, in bytes per second
+END = "http.disconnect"  # ASGI's message for a closed connection
 
 
 class Door:
-    """Says who asks, as ``request.state.person``; it is None where nobody knows.
+    """Sets ``request.state.person`` to the sender, or to None if the sender is unknown.
 
-    Of a request by an unknown sender no byte of a body is read, but for a login. A browser's
-    request for a page is answered only where no learner's page can have made it.
+    If the sender is unknown, the body of the request is not read, except for a login. A browser's
+    request for a page is refused if a learner's page may have sent it.
 
     Args:
-        login: knows in which requests a browser's cookie holds the token.
+        login: says which requests have the token in a cookie.
     """
 
     def __init__(self, app: ASGIApp, people: People, login: Login):
@@ -74,9 +74,9 @@ def _bearer(request: Request) -> str:
 
 
 def _nothing(receive: Receive) -> Receive:
-    """Return what an endpoint reads where it may have no body: an empty one, and then the end.
+    """Return a receiver for a request without a body: it gives an empty body, then the end.
 
-    The end also comes where a body comes after all.
+    If a body comes in spite of this, the receiver says that the connection has ended.
     """
     said = False
 
@@ -85,7 +85,7 @@ def _nothing(receive: Receive) -> Receive:
         if not said:
             said = True
             return {"type": "http.request", "body": b"", "more_body": False}
-        with contextlib.suppress(HTTPException):  # of a body that is too large
+        with contextlib.suppress(HTTPException):  # for a body that is too large
             while not (message := await receive()).get("body") and message["type"] != END:
                 pass
         return {"type": END}
@@ -94,12 +94,12 @@ def _nothing(receive: Receive) -> Receive:
 
 
 def _in_time(receive: Receive) -> Receive:
-    """Return what reads a body, and raises HTTPException where that comes too slowly."""
+    """Return a receiver that raises HTTPException if the body comes too slowly."""
     size, begun, more = 0, 0.0, True
 
     async def next_part() -> Message:
         nonlocal size, begun, more
-        if not more:  # the end of the connection is waited for
+        if not more:  # wait for the end of the connection
             return await receive()
         now = time.monotonic()
         begun = begun or now
@@ -118,17 +118,18 @@ def _in_time(receive: Receive) -> Receive:
 
 
 def ask_again(error: AskAgainError) -> JSONResponse:
-    """Return the answer where the hub can't say who somebody is."""
+    """Return the response for a request whose sender the hub can't identify now."""
     LOG.error("%s", error)
-    said = "the hub could not be asked who you are; try again in a minute"
+    said = "the hub could not say who you are; try again in a minute"
     return JSONResponse({"detail": said}, 503, {"Retry-After": "60"})
 
 
 class Connection(H11Protocol):
-    """A connection that is closed where a request's head does not come in time.
+    """A connection that is closed if the head of a request does not come in time.
 
-    A request may be answered before all of its body has come. The rest is dropped for as long, so
-    that its sender can read the answer, and then the connection is closed, too.
+    A request may be answered before its whole body has come. Then the rest of the body is read and
+    dropped for ``HEAD_SECONDS`` seconds, so that the sender can read the response. After that, the
+    connection is closed.
     """
 
     _timer: asyncio.TimerHandle | None = None
@@ -152,7 +153,7 @@ class Connection(H11Protocol):
 
     def _watch(self) -> None:
         if self.cycle is not None and not self.cycle.response_complete:
-            self._stop()  # a head has come, and its request is being answered
+            self._stop()  # a request is being answered
         elif self._timer is None:
             self._timer = self.loop.call_later(HEAD_SECONDS, self.transport.close)
 

@@ -1,4 +1,4 @@
-"""The service's own page, for a person who opens its address: who they are, and what is here."""
+"""Make the home page, for people who open the address of the service."""
 
 from __future__ import annotations
 
@@ -32,14 +32,15 @@ def home_page(
     labs: list[str],
     shared: bool = False,
 ) -> dict[str, Any]:
-    """Return what the page shows a person.
+    """Return the values for the template of a person's home page.
 
-    A learner sees own labs, as :func:`lab_states` tells them; a teacher how many have handed in
-    each, and which requests for a regrade wait.
+    A learner sees the state of the labs (:func:`lab_states`). A teacher sees how many learners have
+    handed in each lab, and the requests for a regrade that wait.
 
     Args:
-        labs: the names of those that the person may see.
-        shared: whether a learner's page could read this one. Then it has no words of learners.
+        labs: the names of the labs that the person may see.
+        shared: whether a learner's page could read this page. If so, this page shows no text from
+            learners.
     """
     zone = rules.zone if rules else ZoneInfo("UTC")
 
@@ -67,11 +68,11 @@ def home_page(
 
 
 def home_routes(login: Login, prefix: str, shown: Callable[[Person], dict[str, Any]]) -> APIRouter:
-    """Return the page at ``prefix/``.
+    """Return the route of the home page, ``prefix/``.
 
     Args:
         prefix: the path below which a proxy serves the service.
-        shown: returns what :func:`home_page` does for a person. It may raise UserError.
+        shown: returns the values from :func:`home_page` for a person. It may raise UserError.
     """
     router = APIRouter(include_in_schema=False)
 
@@ -80,13 +81,13 @@ def home_routes(login: Login, prefix: str, shown: Callable[[Person], dict[str, A
         person = login.person(request)
         if person is None:
             return login.begin(request, "")
-        if problem := id_problem(nfc(person.name)):  # it names folders
+        if problem := id_problem(nfc(person.name)):  # folders have the learner's id
             return refused(403, f"your name can't be a learner's id: {problem}")
         try:
             about = shown(person)
         except UserError as error:
-            why = f": {error}" if person.teaches else "; its instructor can read what"
-            return refused(503, f"something is wrong in this course's settings{why}")
+            why = f": {error}" if person.teaches else "; its instructor can read the details"
+            return refused(503, f"this course's settings have an error{why}")
         return sent(Reply(render(page.TEMPLATES, "home.html.j2", base=login.marking, **about)))
 
     if prefix:

@@ -1,4 +1,4 @@
-"""Receipts for what learners hand in to the service, and what one more hand-in would mean."""
+"""Give receipts for hand-ins through the service, and say what a further hand-in would mean."""
 
 from __future__ import annotations
 
@@ -16,19 +16,22 @@ from hood.grader.course import Course
 from hood.grader.submission.notebook import MAX_BYTES
 from hood.lab_words import BLANK
 
-# What stands in an answer that nobody has begun, as JSON writes it.
+# The text of an untouched answer, in JSON.
 IN_JSON = tuple(json.dumps(blank)[1:-1].encode() for blank in BLANK)
 
 
 @dataclass(frozen=True)
 class Receipt:
-    """What a learner gets for a submission.
+    """The receipt that a learner gets for a hand-in.
 
     Attributes:
-        sha256: of the notebook's bytes, in hexadecimal.
-        late: whether the class's due date, with its grace, was over.
-        said: what this hand-in means where there was one before, in a sentence; else empty.
-        blank: how many answers are as they were released.
+        lab: the name of the lab.
+        received: when the submission came.
+        bytes: the size of the notebook.
+        sha256: the hash of the notebook's bytes, in hexadecimal.
+        late: whether the submission came after the learner's due date and its grace.
+        said: a sentence about what this hand-in changes; empty for the first hand-in.
+        blank: how many answers the learner has not changed since the lab was released.
     """
 
     lab: str
@@ -42,11 +45,11 @@ class Receipt:
 
 @dataclass(frozen=True)
 class Again:
-    """What one more hand-in would mean now.
+    """What would happen if the learner handed the lab in again now.
 
     Attributes:
-        said: that there is one already and what would become of it, in sentences.
-        late: whether the new one would come late.
+        said: sentences about the earlier hand-in, and about what would happen to it.
+        late: whether the new hand-in would be late.
     """
 
     said: str
@@ -54,7 +57,7 @@ class Again:
 
 
 class Inbox:
-    """Takes in what comes by way of the service, and gives receipts."""
+    """Stores hand-ins that come through the service, and gives receipts."""
 
     def __init__(self, course: Course):
         self._course = course
@@ -62,35 +65,35 @@ class Inbox:
         self.arriving, self.finish = self._store.arriving, self._store.finish
 
     def take(self, rules: ClassRules | None, learner: str, lab: str, arrived: Path) -> Receipt:
-        """Store a notebook, which is moved from ``arrived``, as a learner's newest hand-in.
+        """Move a notebook from the path ``arrived``, and store it as a learner's newest hand-in.
 
-        Raises TooManyError.
+        Raises TooManyError if the learner hands in too often.
         """
         before, blank = self._store.newest(learner, lab), _blank(arrived)
         taken = self._store.take(rules, learner, lab, arrived)
         said = ""
         if taken.again:
-            said = f"It is the same as what you handed in {_on(rules, taken.at)}, which stands."
+            said = f"This notebook is the same as your hand-in {_on(rules, taken.at)}, which stays."
         elif before:
             said = self.so_far(rules, learner, lab)
-            said = said or f"It takes the place of the one {_on(rules, before.at)}."
+            said = said or f"It replaces your hand-in {_on(rules, before.at)}."
         return _receipt(rules, learner, lab, taken, blank, said)
 
     def newest(self, rules: ClassRules | None, learner: str, lab: str) -> Receipt | None:
-        """Return the receipt of a learner's newest submission; None without one."""
+        """Return the receipt for a learner's newest hand-in; None without a hand-in."""
         if taken := self._store.newest(learner, lab):
             path = self._course.folder("submitted", learner, lab) / f"{lab}.ipynb"
             return _receipt(rules, learner, lab, taken, _blank(path))
         return None
 
     def so_far(self, rules: ClassRules | None, learner: str, lab: str) -> str:
-        """Return which of several hand-ins counts before they are graded; else nothing."""
+        """Return a sentence on which of several hand-ins may count; empty for a single hand-in."""
         came = [one.came for one in self._store.of(learner, lab)]
         return so_far(rules, lab, learner, came)
 
 
 def again(rules: ClassRules | None, learner: str, newest: Receipt, now: datetime) -> Again:
-    """Return what one more hand-in than the newest one would mean at a time."""
+    """Return what a further hand-in at the time ``now`` would mean."""
     lab, late = newest.lab, ", late" if newest.late else ""
     means = would_be(rules, lab, learner, newest.received, now)
     said = f"You handed in {lab} {_on(rules, newest.received)}{late}. {means}"

@@ -1,4 +1,4 @@
-"""What a learner is told of a lab: whether it is out, what came in, and later the marks."""
+"""Find the state of a lab for a learner: its release, the learner's hand-in, and the marks."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ class LabState:
     """A lab as one learner sees it.
 
     Attributes:
-        due: until when this learner may hand it in, without the grace; None where there is no such
-            time.
-        zone: the class's time zone, in which all times are told.
-        received: the receipt of what was handed in last.
-        hand_ins: which of several hand-ins counts, in a sentence; else empty.
-        again: what one more hand-in would mean now; None before the first one.
-        points: what counts, as feedback says; None before there is feedback.
-        most: what it is of.
-        final: whether all of it is marked.
+        name: the lab's folder.
+        due: the learner's due date without the grace; None if there is no due date.
+        zone: the class's time zone, in which all times are given.
+        received: the receipt for the newest hand-in; None without a hand-in.
+        hand_ins: a sentence on which of several hand-ins counts; empty if there is at most one.
+        again: what would happen if the learner handed in again now; None before the first hand-in.
+        points: the counted points, as the feedback page shows them; None without such a page.
+        most: the maximum of the points.
+        final: whether every exercise has its mark.
     """
 
     name: str
@@ -46,12 +46,12 @@ class LabState:
 
 
 def is_out(rules: ClassRules | None, lab: str, now: datetime) -> bool:
-    """Return whether learners have a lab; without a ``course.yml`` they have all."""
+    """Return whether learners may have a lab; without a ``course.yml`` they may have all labs."""
     return rules is None or (lab in rules.labs and not rules.is_too_early(lab, now))
 
 
 def feedback_page(course: Course, learner: str, lab: str) -> Path | None:
-    """Return the page of feedback that was made for a learner; None where there is none yet."""
+    """Return the path of a learner's feedback page; None if there is no page yet."""
     path = course.folder("feedback", nfc(learner), lab) / f"{lab}.html"
     return path if path.is_file() else None
 
@@ -59,10 +59,10 @@ def feedback_page(course: Course, learner: str, lab: str) -> Path | None:
 def requests_in(
     course: Course, lab: str, only: Collection[str] | None = None
 ) -> list[tuple[Graded, Request]]:
-    """Return the requests for a regrade in a lab as it was graded; none before that.
+    """Return the requests for a regrade in a graded lab; empty before grading.
 
     Args:
-        only: the learners who are asked for; by default all.
+        only: the learners whose requests are returned; by default, all learners.
     """
     try:
         return list(Results(course, lab).requests(only))
@@ -71,7 +71,7 @@ def requests_in(
 
 
 def by_clock(rules: ClassRules | None, receipt: Receipt) -> Receipt:
-    """Return a receipt with its time by the clocks of the class; without rules, in UTC."""
+    """Return a receipt with its time in the class's time zone; without rules, in UTC."""
     zone = rules.zone if rules else UTC
     return replace(receipt, received=receipt.received.astimezone(zone))
 
@@ -79,9 +79,9 @@ def by_clock(rules: ClassRules | None, receipt: Receipt) -> Receipt:
 def lab_states(
     course: Course, rules: ClassRules | None, inbox: Inbox, learner: str, labs: Collection[str]
 ) -> list[LabState]:
-    """Return labs as a learner sees them. Marks are shown when there is a page of feedback."""
+    """Return the state of labs for a learner. Marks are included if a feedback page exists."""
 
-    @cache  # what counts of one lab can hang on all others, and so is asked once
+    @cache  # a lab's counted points can depend on all other labs, so these are computed once
     def marks() -> CountedMarks | None:
         return CountedMarks(course, rules, nfc(learner)) if rules else None
 
@@ -115,7 +115,7 @@ def _lab_state(
             [one] = Results(course, lab).read(only=[nfc(learner)])
             most = sum(cell.points for cell in one.cells.values())
             found = one.points, most, not (one.waiting or one.lost or one.unmarked)
-    except (UserError, ValueError):  # the grades were taken away after the page was made
+    except (UserError, ValueError):  # the grades were removed after the page was made
         return state
     points, most, final = found
     return replace(state, points=points, most=most, final=final)

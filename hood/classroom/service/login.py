@@ -1,8 +1,8 @@
-"""Know who a browser's requests come from, for the service's pages.
+"""Identify the sender of a browser's requests for the service's pages.
 
-A browser has no token to send, so here a cookie holds it: the hub's, after its login, or one that
-the instructor handed out and that a person types in. It is sent to this service alone, and only the
-pages read it.
+A browser does not send a token by itself, so a cookie contains the token. This token comes either
+from the hub's login or from the instructor. The person types in an instructor's token. The browser
+sends the cookie only to this service, and only the service's pages accept it.
 """
 
 from __future__ import annotations
@@ -23,39 +23,39 @@ CALLBACK = "oauth_callback"
 MARKING = "marking"
 TOKEN, STATE = "open-the-hood", "open-the-hood-login"  # cookies
 SECONDS_TO_LOG_IN = 600
-LASTS = 14 * 24 * 3600  # seconds that a browser keeps a token; whether it holds is asked anew
+LASTS = 14 * 24 * 3600  # seconds that a browser keeps a token; each request checks it
 MAX_FORM = 4096  # bytes
-NOT_YOURS = "only those who teach may do this"
+NOT_YOURS = "only teachers may do this"
 
 
 class Login:
-    """The login of one service, and the pages to which it leads.
+    """The login for the pages of one service.
 
     Args:
         prefix: the path below which a proxy serves the service.
-        own: its own origin, such as ``https://marking.example.org``, at which its pages are and no
-            learner's; empty where it has none.
+        own: an origin such as ``https://marking.example.org`` that has the service's pages but no
+            learners' pages; empty if there is no such origin.
     """
 
     def __init__(self, people: People, prefix: str, own: str = ""):
         self._people = people
         self._prefix = prefix
         self._own = own
-        self.shared = not own and origin.is_shared()  # with learners' pages
+        self.shared = not own and origin.is_shared()  # whether learners' pages have the same origin
         self.marking = f"{prefix}/{MARKING}/"
-        self.address = f"{self.marking}login"  # to which a typed token is sent
-        self._pages = {"": f"{prefix}/", MARKING: self.marking}  # by their names in a cookie
+        self.address = f"{self.marking}login"  # the path to which a typed token is sent
+        self._pages = {"": f"{prefix}/", MARKING: self.marking}  # pages, by their names in a cookie
 
     def token(self, request: Request) -> str:
-        """Return the token in a request's cookie, which nobody has checked; empty without one."""
+        """Return the token in a request's cookie, not yet checked; empty without such a cookie."""
         return request.cookies.get(TOKEN, "")
 
     def is_page(self, path: str) -> bool:
-        """Return whether a request for a path has its token in the cookie, and nowhere else."""
+        """Return whether a path belongs to the pages, whose requests have the token in a cookie."""
         return path == f"{self._prefix}/" or path.startswith(self.marking)
 
     def closed(self, request: Request) -> Response | None:
-        """Return what answers a request that a page may not make here; None for any other."""
+        """Return a refusal or redirect if this request may not reach the page, and else None."""
         here = request.headers.get("Host", "").lower()
         if self._own and here != urlparse(self._own).netloc.lower():
             if request.method == "GET":
@@ -73,16 +73,16 @@ class Login:
         return sent(Reply(page.problem_page(why, self.marking), status=403))
 
     def person(self, request: Request) -> Person | None:
-        """Return who asks for a page; None where nobody has logged in."""
+        """Return the person who requests a page; None if nobody is logged in."""
         known: Person | None = request.state.person
         return known
 
     def begin(self, request: Request, to: str, problem: str = "") -> Response:
-        """Lead a browser to the hub's login, or ask for a token.
+        """Send a browser to the hub's login, or ask for a token.
 
         Args:
-            to: where it comes back to: ``marking`` or, with an empty text, the service's own page.
-            problem: why the last token was refused.
+            to: the page to open after the login: ``marking``, or empty for the home page.
+            problem: why the previous token was refused; empty if no token was refused.
         """
         if begun := self._people.begin_login():
             address, state = begun
@@ -94,7 +94,7 @@ class Login:
         return reply
 
     def routes(self) -> APIRouter:
-        """Return what a typed token is sent to, and what a hub's login comes back to."""
+        """Return two routes: one takes a typed token, the other completes a login at the hub."""
         router = APIRouter(include_in_schema=False)
 
         @router.post(self.address, max_body_size=MAX_FORM)
@@ -104,7 +104,7 @@ class Login:
             token = said.get("token", [""])[0].rpartition(",")[2].strip()  # perhaps `NAME,TOKEN`
             person = await run_in_threadpool(self._people.whose, token)
             if person is None or (to and not person.teaches):
-                problem = NOT_YOURS if person else "This is no token of this course."
+                problem = NOT_YOURS if person else "This is not a token of this course."
                 return self.begin(request, to, problem)
             return self._let_in(request, to, token)
 
@@ -113,7 +113,7 @@ class Login:
             to, _, known = request.cookies.get(STATE, "").partition(":")
             if not (code and known and hmac.compare_digest(known.encode(), state.encode())):
                 place = self._pages.get(to, self._pages[""])
-                return refused(403, f"this login was not begun here: begin again at {place}")
+                return refused(403, f"this login did not start here: start again at {place}")
             return self._let_in(request, to, self._people.end_login(code, state))
 
         return router
@@ -132,11 +132,11 @@ class Login:
 
 
 def sent(reply: Reply) -> Response:
-    """Return a page, or data of one, with the headers that all pages have."""
+    """Return a page or its data as a response, with the headers that all pages have."""
     headers = {"Content-Security-Policy": page.POLICY, **page.HEADERS}
     return Response(reply.text, reply.status, headers, f"{reply.kind}; charset=utf-8")
 
 
 def refused(status: int, why: str) -> Response:
-    """Return a page that says in a sentence why there is none."""
+    """Return a plain page that says why the request is refused."""
     return sent(Reply(why, "text/plain", status))

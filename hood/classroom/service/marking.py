@@ -1,6 +1,6 @@
-"""The pages for marking answers in words, behind the service's login.
+"""Serve the pages for marking written answers, behind the service's login.
 
-Beside the cookie, what their script asks carries a word of the page's own, which no other knows.
+Besides the cookie, a request from a page's script must contain a token that only the page knows.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from hood.classroom.service.people import service_key
 
 
 def marking_pages(root: Path, login: Login, prefix: str) -> APIRouter:
-    """Return the pages below ``prefix/marking/``.
+    """Return the routes of the pages below ``prefix/marking/``.
 
     Args:
         root: the course's folder.
@@ -37,17 +37,17 @@ def marking_pages(root: Path, login: Login, prefix: str) -> APIRouter:
     def answered(request: Request, path: str, body: bytes) -> Response:
         token, person = login.token(request), login.person(request)
         is_page = not path.startswith("api/")
-        if path not in STATIC:  # the page that asks for a token has them, too
+        if path not in STATIC:  # the page that asks for a token uses these files too
             if person is None:
                 if is_page and request.method == "GET":
                     return login.begin(request, MARKING)
-                raise RefusedError(403, "you are not logged in any more: load this page again")
+                raise RefusedError(403, "you are not logged in any more: reload this page")
             if not person.teaches:
                 raise RefusedError(403, NOT_YOURS)
             carried = request.headers.get("X-XSRFToken", "").encode()
             is_script = request.method != "GET" or not is_page
             if is_script and not hmac.compare_digest(carried, word(token).encode()):
-                raise RefusedError(403, "this was not sent by a page of the service")
+                raise RefusedError(403, "this request did not come from a page of the service")
         name = person.name if person else ""
         visitor = Visitor(Marker(name, name), frozenset([name]), base, word(token))
         return sent(marking.reply(request.method, path, body, visitor))

@@ -1,4 +1,4 @@
-"""Who asks: the owner of a token. What else a request says of its sender is not read."""
+"""Identify the sender of a request: the owner of its token. Nothing else identifies the sender."""
 
 from __future__ import annotations
 
@@ -17,59 +17,58 @@ from urllib.parse import urlencode
 from hood import UserError
 from hood.atomic_files import secret
 
-KEY_FILE = ".service-key"  # in the course's folder; whoever can read it can make tokens
+KEY_FILE = ".service-key"  # in the course's folder; an account that can read it can make tokens
 KEY_BYTES = 32
-REMEMBERED = 60  # seconds for which the hub's word on a token is taken again
+REMEMBERED = 60  # seconds for which the hub's answer on a token is cached
 
 
 @dataclass(frozen=True)
 class Person:
-    """Who is behind a token, and whether they teach."""
+    """The owner of a token, and whether this person teaches."""
 
     name: str
     teaches: bool = False
 
 
 class People(Protocol):
-    """Knows the owners of tokens."""
+    """Finds the owners of tokens."""
 
     def whose(self, token: str) -> Person | None:
-        """Return the owner of a token; None when it is not one, or not for this service.
+        """Return the owner of a token; None if the token is not valid for this service.
 
-        Raises AskAgainError when nobody can tell now.
+        Raises AskAgainError if the hub gives no answer now.
         """
 
     def begin_login(self) -> tuple[str, str] | None:
-        """Return where a browser logs in, and the state with which it comes back from there.
+        """Return the address of the login, and the state that the browser must bring back.
 
-        None where a person has to type in a token.
+        The result is None if a person has to type in a token.
         """
 
     def end_login(self, code: str, state: str) -> str:
-        """Return the token of a browser that has logged in. Raises AskAgainError."""
+        """Return the token of a browser that has logged in, or raise AskAgainError."""
 
 
 class AskAgainError(Exception):
-    """The hub could not be asked who somebody is; later it may."""
+    """The hub did not say who somebody is; the request should be sent again later."""
 
 
 class OfHub:
-    """The users of a JupyterHub, which started this process as a service or gave it a token.
+    """Identifies the users of the JupyterHub that started this process or gave it a token.
 
     Args:
-        teachers: a user is one who teaches if in one of these groups of the hub.
+        teachers: the hub's groups whose members teach.
 
-    Raises UserError when the hub's variables are not set.
+    Raises UserError when the hub's environment variables are not set.
     """
 
     def __init__(self, teachers: Iterable[str]):
-        from jupyterhub.services.auth import HubOAuth  # here, because it is not always installed
+        from jupyterhub.services.auth import HubOAuth  # imported here: it is not always installed
 
         if not os.environ.get("JUPYTERHUB_API_TOKEN"):
             raise UserError(
-                "--hub asks a JupyterHub who is who, and JUPYTERHUB_API_TOKEN is not set: list "
-                "this command as a service in jupyterhub_config.py "
-                "(docs/how-to/verdicts-while-they-work.md shows how)"
+                "--hub needs a JupyterHub, but JUPYTERHUB_API_TOKEN is not set: list this command "
+                "as a service in jupyterhub_config.py (docs/how-to/jupyterhub.md shows how)"
             )
         self._hub = HubOAuth(cache_max_age=REMEMBERED)
         self._teachers = frozenset(teachers)
@@ -96,7 +95,7 @@ class OfHub:
 
 @contextlib.contextmanager
 def _asking() -> Iterator[None]:
-    """Turn what the hub's library raises into an AskAgainError."""
+    """Turn errors of the hub's library into an AskAgainError."""
     from tornado.web import HTTPError
 
     try:
@@ -106,9 +105,9 @@ def _asking() -> Iterator[None]:
 
 
 class OfFile:
-    """Learners without a hub: a token is a name and its signature with the course's own key.
+    """Identifies people without a hub: a token is a name, signed with the course's own key.
 
-    Nothing is stored for each; deleting the key's file makes all tokens invalid.
+    Tokens are not stored. If the file with the key is deleted, all tokens become invalid.
     """
 
     def __init__(self, root: Path, teachers: Iterable[str]):
@@ -141,11 +140,11 @@ class OfFile:
 
 
 def service_key(root: Path) -> bytes:
-    """Return the service's secret key, which is made when it is first asked for.
+    """Return the service's secret key. The first call makes the key.
 
     Raises:
-        UserError: if the file holds no key, or others than its owner can read it.
-        OSError: if it can't be made or read.
+        UserError: if the file contains no key, or if accounts other than its owner's can read it.
+        OSError: if the file can't be made or read.
     """
     path = root / KEY_FILE
     key = secret(
@@ -156,8 +155,8 @@ def service_key(root: Path) -> bytes:
     )
     if path.stat().st_mode & 0o077:
         raise UserError(
-            f"others can read {path}, and somebody who has read it can make a teacher's token: "
-            "remove it, and a new key is made. The tokens that were handed out are invalid then: "
+            f"other accounts can read {path}, and could make a teacher's token with it: remove the "
+            "file, so that a new key is made. The tokens that were handed out become invalid: "
             "hand out new ones"
         )
     return key

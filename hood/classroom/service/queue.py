@@ -1,12 +1,13 @@
-"""The jobs that wait, in the gradebook's database: a service that is restarted loses none.
+"""Keep the waiting jobs in the gradebook's database, so that a restarted service loses no job.
 
-A learner has at most one job that waits; a newer one takes its place. Who has used less of the
-workers' time lately comes first, and of those alike who has waited longest.
+A learner has at most one waiting job; a newer job replaces it. Learners who have used less of the
+workers' time lately come first. If two learners have used equal time, the learner who has waited
+longer comes first.
 
-A job begins with a short turn. If that was not enough, it waits for a long one, and workers of
-their own make those. A learner whose last job needed a long turn begins with one. All learners who
-have had no verdict lately have half of the short turns, so that many who come at once, whatever
-they send, hold up nobody who is at work.
+A job gets a short turn first. If the short turn was not enough, the job waits for a long turn.
+Separate workers run the long turns. If a learner's last job needed a long turn, the learner's next
+job gets a long turn at once. All learners without a recent verdict share half of the short turns.
+So if many new learners arrive at once, they do not delay learners who are already at work.
 """
 
 from __future__ import annotations
@@ -42,31 +43,31 @@ from hood.classroom.gradebook.database import engine_of, writing
 from hood.classroom.gradebook.service_jobs import JOBS, State
 from hood.grader.nbgrader.patches import find_version_here
 
-LATELY = 600.0  # seconds for which used time is held against a learner
-SHORT_TURN = 1  # seconds of the sandbox's own time; most checks take half of it
-QUICK = 3.0  # seconds by the clock: a long turn that took less could have been a short one
-USUAL = 1.0  # seconds that a job takes, as long as none has been measured
+LATELY = 600.0  # seconds for which a learner's used time counts
+SHORT_TURN = 1  # seconds of the sandbox's time; most checks take half of this
+QUICK = 3.0  # seconds by the clock: a faster long turn could have been a short one
+USUAL = 1.0  # seconds of a job, until one has been measured
 
 
 @dataclass(frozen=True)
 class QueuedJob:
-    """What a learner asked to have checked, which a worker is to judge."""
+    """A learner's request for a verdict, with what a worker needs to know."""
 
     id: str
     learner: str
     lab: str
     exercise: str
-    cells: Sequence[tuple[str, str]]  # id and source of each cell, as they were run last
-    long: bool = False  # whether its turn is a long one
+    cells: Sequence[tuple[str, str]]  # id and source of each cell, in the order of their last runs
+    long: bool = False  # whether its turn is long
 
 
 @dataclass(frozen=True)
 class JobProgress:
-    """What its learner is told of a job.
+    """The progress of a job, as its learner sees it.
 
     Attributes:
-        place: how many are before it, where it waits.
-        seconds: how long it will probably take until there is a verdict.
+        place: how many jobs are ahead of this job, while it waits.
+        seconds: the estimated number of seconds until the verdict.
     """
 
     state: State
@@ -79,8 +80,8 @@ class Queue:
     """The queue of one course.
 
     Args:
-        db_url: the gradebook's database. Tables of the queue's own are made in it.
-        workers: how many short turns there are at once, for estimates.
+        db_url: the gradebook's database. The queue makes its own tables in this database.
+        workers: how many short turns run at once, for estimates of the time until a verdict.
     """
 
     def __init__(self, db_url: str, workers: int = 1):
@@ -88,11 +89,11 @@ class Queue:
         self._workers = workers
         self._turn = threading.Lock()  # one thread of this process writes at a time
         if not inspect(self._engine).get_table_names():
-            # nbgrader writes its version into a database without tables alone, and `grade` reads it
+            # nbgrader writes its version only into a database without tables, and `grade` reads it
             find_version_here()
             Gradebook(db_url).close()
         JOBS.metadata.create_all(self._engine)
-        with self._writing() as db:  # of a service that was killed
+        with self._writing() as db:  # jobs of a killed service
             again = JOBS.update().where(JOBS.c.state == State.RUNNING)
             db.execute(again.values(state=State.WAITING, began=None))
 
@@ -104,19 +105,20 @@ class Queue:
         cells: Sequence[tuple[str, str]],
         teaches: bool = False,
     ) -> str:
-        """Let a learner's new job wait, in place of an older one of theirs; return its id.
+        """Queue a learner's new job in place of an older waiting job; return the new job's id.
 
-        One who teaches asks as a learner does, and ``teaches`` says so.
+        ``teaches`` marks the job of a teacher.
 
-        However many wait, there is a place: else who fills the queue would lock out the others.
+        The queue has no limit. If it had a limit, somebody could fill the queue and lock out all
+        other people.
         """
         new = secrets.token_hex(16)
         with self._writing() as db:
             older = (JOBS.c.state == State.WAITING, JOBS.c.learner == learner)
-            # else who asks again and again would fill the disk
+            # otherwise somebody who asks again and again would fill the disk
             replaced = (JOBS.c.state == State.REPLACED, JOBS.c.ended < time.time() - LATELY)
             db.execute(JOBS.delete().where(JOBS.c.learner == learner, *replaced))
-            # else who asks again and again would have short turns alone
+            # otherwise somebody who asks again and again would get only short turns
             long = bool(db.scalar(select(func.max(cast(JOBS.c.long, Integer))).where(*older)))
             db.execute(
                 JOBS.update()
@@ -139,9 +141,10 @@ class Queue:
         return new
 
     def since(self, learner: str, exercise: str, moment: float) -> int:
-        """Return how many verdicts on an exercise a learner has had since a moment.
+        """Return how many verdicts on an exercise a learner has had since a given time.
 
-        One that is being made counts: else a check that is sent meanwhile would be one too many.
+        A running job is counted too, because otherwise a check during that job could exceed the
+        limit.
         """
         mine = (JOBS.c.learner == learner, JOBS.c.exercise == exercise)
         had = (JOBS.c.state.in_([State.DONE, State.RUNNING]), JOBS.c.received >= moment)
@@ -163,7 +166,7 @@ class Queue:
         return found
 
     def load(self) -> dict[str, int]:
-        """Return how many jobs wait, run, and were done in the last hour."""
+        """Return how many jobs wait, how many run, and how many were done in the last hour."""
         counted = select(JOBS.c.state, func.count()).group_by(JOBS.c.state)
         lately = (JOBS.c.state == State.DONE, JOBS.c.ended > time.time() - 3600)
         with self._engine.connect() as db:
@@ -176,12 +179,12 @@ class Queue:
         }
 
     def take(self, long: bool = False) -> QueuedJob | None:
-        """Return the job whose turn is next, which from now on runs; None where none waits.
+        """Mark the next job as running and return it; None if no job waits.
 
-        Of one learner's jobs one runs at a time.
+        Only one of a learner's jobs runs at a time.
 
         Args:
-            long: which turns are asked for.
+            long: whether the job is for a long turn.
         """
         last = _last_was_long()
         needs_long = or_(JOBS.c.long, func.coalesce(last, false()))
@@ -201,7 +204,7 @@ class Queue:
         return QueuedJob(row.id, row.learner, row.lab, row.exercise, cells, long)
 
     def again(self, job: QueuedJob) -> None:
-        """Let a job whose short turn was not enough wait for a long one, if no newer one waits."""
+        """After a short turn, queue the job for a long turn, unless the learner has a newer job."""
         with self._writing() as db:
             newer = (JOBS.c.learner == job.learner, JOBS.c.state == State.WAITING)
             this = JOBS.update().where(JOBS.c.id == job.id)
@@ -213,15 +216,15 @@ class Queue:
                 db.execute(this.values(state=State.WAITING, began=None, long=True))
 
     def done(self, job: QueuedJob, verdict: Mapping[str, Any], card: Mapping[str, Any]) -> None:
-        """Store a verdict, and what its learner sees of it."""
+        """Store a job's verdict, and the card that shows it to the learner."""
         self._end(job, State.DONE, json.dumps(verdict), card)
 
     def failed(self, job: QueuedJob, card: Mapping[str, Any]) -> None:
-        """Store that the grader had no verdict, and what the learner is told."""
+        """Store that a job has no verdict, and the card that tells this to the learner."""
         self._end(job, State.FAILED, None, card)
 
     def progress(self, job_id: str, learner: str) -> JobProgress | None:
-        """Return how far a job is; None when this learner has none of this id."""
+        """Return a job's progress; None if this learner has no job with this id."""
         asked = select(JOBS).where(JOBS.c.id == job_id, JOBS.c.learner == learner)
         with self._engine.connect() as db:
             row = db.execute(asked).one_or_none()
@@ -261,7 +264,7 @@ class Queue:
 
 
 def _used() -> Subquery:
-    """The seconds of workers that each learner has used lately."""
+    """A query: how many seconds of the workers' time each learner has used lately."""
     return (
         select(JOBS.c.learner, func.sum(JOBS.c.ended - JOBS.c.began).label("seconds"))
         .where(JOBS.c.ended > time.time() - LATELY, JOBS.c.began.is_not(None))
@@ -271,7 +274,7 @@ def _used() -> Subquery:
 
 
 def _last_was_long() -> ScalarSelect[bool]:
-    """Whether the last job of a job's learner needed a long turn; NULL where there was none."""
+    """A query: whether the learner's last job needed a long turn; NULL if there is no last job."""
     last = JOBS.alias()
     return (
         select(last.c.long)
@@ -284,7 +287,7 @@ def _last_was_long() -> ScalarSelect[bool]:
 
 
 def _in_order(*which: ColumnElement[bool]) -> Select[str]:
-    """Ask for the ids of the jobs that may be taken now, the next one first."""
+    """A query: the ids of the jobs that a worker may take now, the next one first."""
     used = _used()
     seconds = func.coalesce(used.c.seconds, 0.0)
     running = select(JOBS.c.learner).where(JOBS.c.state == State.RUNNING)

@@ -1,4 +1,4 @@
-"""An exercise as a lab of its own, a learner's cells as a submission to it, a verdict as a card."""
+"""Make a lab from one exercise, a submission from a learner's cells, and a card from a verdict."""
 
 from __future__ import annotations
 
@@ -31,27 +31,30 @@ from hood.judge.card import VerdictCard
 from hood.metadata import KEY
 from hood.verdict import Verdict
 
-LEAST_SECONDS, PARTS = 10, 3  # of a cell's time limit
+LEAST_SECONDS, PARTS = 10, 3  # the smallest limit of a cell, and the divisor of its usual limit
 NO_VERDICT = (
-    "The service could not judge this, and that is no fault of your code. Try again; if it stays "
-    "so, tell your instructor."
+    "The service could not judge this; your code is not the cause. Try again; if it fails again, "
+    "tell your instructor."
 )
 
 
 class Labs:
-    """The labs of a course, by their exercises. They are read again when their files change."""
+    """The labs of a course, and their exercises.
+
+    The labs are read again when their files change.
+    """
 
     def __init__(self, course: Course):
         self._course = course
         self._read: dict[str, tuple[tuple[int, ...], LabFiles]] = {}
 
     def names(self) -> list[str]:
-        """Return the names of the labs that have a notebook in ``source/``, in their order."""
+        """Return the sorted names of the labs that have a notebook in ``source/``."""
         folder = self._course.folder("source", ".", "")
         return sorted({path.parent.name for path in folder.glob("*/*.ipynb")})
 
     def lab_of(self, exercise: str) -> LabFiles | None:
-        """Return the lab that has an exercise of this name; None where none has."""
+        """Return the lab that has an exercise of this name; None if there is no such lab."""
         for name in self.names():
             lab = self.lab(name)
             if exercise in lab_exercises(lab):
@@ -59,7 +62,7 @@ class Labs:
         return None
 
     def lab(self, name: str) -> LabFiles:
-        """Return a lab. Raises UserError when it can't be graded as it is."""
+        """Return a lab. Raises UserError if the lab can't be graded in its present form."""
         folder = self._course.folder("source", ".", name)
         now = tuple(path.stat().st_mtime_ns for path in sorted(folder.glob("*.ipynb")))
         known = self._read.get(name)
@@ -69,7 +72,7 @@ class Labs:
 
 
 def lab_exercises(lab: LabFiles) -> list[str]:
-    """Return the names of a lab's exercises that are judged, in their order."""
+    """Return the names of the exercises in a lab that have checks, in the lab's order."""
     return [name for data in lab.notebooks.values() for name in _exercises(data)]
 
 
@@ -81,21 +84,22 @@ def _exercises(source: bytes) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class SingleExercise:
-    """An exercise as a lab of its own, and the ids of its own solution cells."""
+    """A lab with only one exercise, and the ids of the exercise's solution cells."""
 
     lab: LabFiles
     asks: frozenset[str]
 
 
 def exercise_alone(lab: LabFiles, exercise: str, most_seconds: int | None = None) -> SingleExercise:
-    """Return a lab with the graded cell of an exercise and what that may rest on.
+    """Return a lab with the graded cell of one exercise, and the cells that this cell may need.
 
-    That is what learners write up to there, and the lab's locked cells; of other graded cells,
-    answers in words and examples none is run. A learner's cell has a third of its time, since
-    others wait. Raises KeyError when the lab has no such exercise.
+    These are the solution cells and the locked cells above the graded cell. Other graded cells,
+    written answers and examples are not run. A learner's cell gets a third of its usual time,
+    because other learners wait. Raises KeyError if the lab has no such exercise.
 
     Args:
-        most_seconds: that all of it may take, where that is less than the lab gives it.
+        most_seconds: a time limit for the whole lab, which applies if it is lower than the lab's
+            own limit.
     """
     for name, data in lab.notebooks.items():
         if exercise in _exercises(data):
@@ -127,20 +131,21 @@ def _alone(data: bytes, exercise: str, most_seconds: int | None) -> tuple[bytes,
             kept.append(cell)
             break
         else:
-            asks = set()  # they belong to another exercise
+            asks = set()  # these cells belong to another exercise
     nb.cells = kept
     return as_file(nb), frozenset(asks)
 
 
 def handed_in(lab: LabFiles, source: bytes, cells: Sequence[tuple[str, str]]) -> Submission:
-    """Return the submission that a learner's cells make.
+    """Return a submission made from a learner's cells.
 
     Args:
-        lab: what :func:`exercise_alone` gives.
+        lab: the lab from :func:`exercise_alone`.
         source: the whole lab's notebook.
-        cells: id and source of the cells that the learner's kernel has run, in the order in which
-            each was run last. One that is not an answer may define what an answer calls: it stands
-            below the answer that was run before it. One that is as the lab has it is left out.
+        cells: the cells that the learner's kernel has run, each as its id and source, in the order
+            of their last runs. A cell that is not an answer may define names that an answer uses.
+            Such a cell is placed below the last answer that was run before this cell. An unchanged
+            cell of the lab is left out.
     """
     [(name, data)] = lab.notebooks.items()
     answers = {
@@ -161,13 +166,13 @@ def handed_in(lab: LabFiles, source: bytes, cells: Sequence[tuple[str, str]]) ->
 
 
 def seed_of(key: bytes, learner: str, exercise: str, day: date) -> str:
-    """Return what draws the cases of a check: the same for a learner, an exercise and a day."""
+    """Return the seed of a check's cases. It depends on the learner, the exercise and the day."""
     said = f"check {learner}\0{exercise}\0{day.isoformat()}"
     return hmac.new(key, said.encode(), hashlib.sha256).hexdigest()[:32]
 
 
 def verdict_of(result: Result, exercise: str) -> Verdict | None:
-    """Return the verdict on an exercise in a worker's result; None where the grader failed."""
+    """Return the verdict on an exercise from a worker's result; None if the grader failed."""
     if not result.judged:
         return None
     for notebook in result.notebooks:
@@ -178,7 +183,7 @@ def verdict_of(result: Result, exercise: str) -> Verdict | None:
 
 
 def left_out_cells(result: Result) -> bool:
-    """Return whether the time of the learner's own cells was up, which may have cost an answer."""
+    """Return whether the learner's added cells ran out of time. An answer may then be missing."""
     notes = (
         RunRecord.of(json.loads(notebook.data)["metadata"]).notes for notebook in result.notebooks
     )
@@ -186,11 +191,11 @@ def left_out_cells(result: Result) -> bool:
 
 
 def card_of(verdict: Verdict, root: Path, shows: Mapping[str, bool]) -> dict[str, str]:
-    """Return a verdict as its learner sees it: a MIME bundle of plain text and HTML.
+    """Return the card that shows a verdict to its learner: a MIME bundle of plain text and HTML.
 
     Args:
-        root: the course's folder, for links to lessons.
-        shows: whether ``misconceptions`` and ``examples`` are shown.
+        root: the course's folder, which is needed for links to lessons.
+        shows: whether the card shows ``misconceptions`` and ``examples``.
     """
     shown = Verdict.from_json(json.loads(without_paths(json.dumps(verdict.to_json()), root)))
     shown = shown.shown(misconceptions=shows["misconceptions"], examples=shows["examples"])

@@ -1,4 +1,4 @@
-"""Grade a lab for whoever teaches: the same command, with the same lock, as in a terminal."""
+"""Grade a lab for teachers, with the same command and the same lock as in a terminal."""
 
 from __future__ import annotations
 
@@ -13,16 +13,17 @@ from pathlib import Path
 from hood import UserError
 from hood.phase_paths import environment_with
 
-TAIL = 1 << 13  # bytes of the command's output
+TAIL = 1 << 13  # bytes of the command's output that are shown
 
 
 @dataclass(frozen=True)
 class Grading:
-    """How far the grading of a lab is.
+    """The progress of the grading of one lab.
 
     Attributes:
+        lab: the lab that is graded.
         status: the command's exit status; None while it runs.
-        said: the end of what it wrote.
+        said: the last part of the command's output.
     """
 
     lab: str
@@ -33,9 +34,8 @@ class Grading:
 class Gradings:
     """Runs ``python -m hood grade``, one lab at a time.
 
-    Nothing that is recorded is done again: that needs a person's word, in a terminal. If the
-    service ends, the command goes on, and if it is killed, it goes on where it stopped when it is
-    called again.
+    Recorded grades are not redone; that is possible only in a terminal. If the service ends, the
+    command goes on. If the command is killed, the next call continues where the command stopped.
     """
 
     def __init__(self, root: Path):
@@ -43,17 +43,17 @@ class Gradings:
         self._lock = threading.Lock()
         self._running: subprocess.Popen[bytes] | None = None
         self._lab = ""
-        # a file and no pipe, so that the command can write when the service has ended
+        # a file, not a pipe, so that the command can write after the service has ended
         self._log = tempfile.TemporaryFile()  # noqa: SIM115
 
     def start(self, lab: str) -> Grading:
-        """Start to grade what is handed in for a lab and not graded yet.
+        """Start grading the ungraded submissions to a lab.
 
-        Raises UserError while another lab is graded.
+        Raises UserError if another lab is being graded at this time.
         """
         with self._lock:
             if self._running is not None and self._running.poll() is None:
-                raise UserError(f"{self._lab} is being graded; wait until that is done")
+                raise UserError(f"{self._lab} is being graded; wait until it is finished")
             self._lab = lab
             self._log.truncate(0)
             self._log.seek(0)
@@ -69,7 +69,7 @@ class Gradings:
         return self.now()
 
     def now(self) -> Grading:
-        """Return how far the last grading is."""
+        """Return the progress of the grading that was started last."""
         status = self._running.poll() if self._running else 0
         size = os.fstat(self._log.fileno()).st_size
         end = os.pread(self._log.fileno(), TAIL, max(0, size - TAIL))

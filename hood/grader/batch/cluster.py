@@ -20,14 +20,14 @@ try:
 except ModuleNotFoundError as error:
     raise not_installed("--scheduler, here and on each machine of the cluster,", error) from None
 
-# In a Dask worker. Dask runs a task in a thread, but a sandbox must be started by a main thread.
+# Used in a Dask worker. Dask runs a task in a thread, but only a main thread can start a sandbox.
 _workers = Workers()
 
 
 def grade_in_child(job: Job) -> Result:
     """Grade a job in a child process of this Dask worker.
 
-    Raises RuntimeError when the grader failed, so that Dask tries the job again.
+    Raises RuntimeError if the grader failed, so that Dask tries the job again.
     """
     result = _workers.grade(job)
     if result.retryable:
@@ -38,10 +38,10 @@ def grade_in_child(job: Job) -> Result:
 class Cluster:
     """Grades jobs on a Dask cluster. Use it as a context manager.
 
-    ``address`` is the address of the scheduler, such as ``tcp://host:8786``; ``stopped`` is called
-    twice a second; when it returns True, the run ends with the finished jobs. Raises UserError when
-    the scheduler cannot be reached, the connection is lost, or a worker has other versions of the
-    packages that decide a grade.
+    ``address`` is the address of the scheduler, such as ``tcp://host:8786``. ``stopped`` is called
+    twice a second. When ``stopped`` returns True, the run ends, and unfinished jobs have no result.
+    Raises UserError if the scheduler cannot be reached, the connection is lost, or a worker has
+    other versions of the packages that decide a grade.
     """
 
     def __init__(
@@ -49,14 +49,15 @@ class Cluster:
     ):
         self._address = address
         self._stopped = stopped
-        # Dask would print a traceback when the scheduler is lost; this class raises a UserError.
+        # When the scheduler is lost, Dask would print a traceback. This class raises a UserError
+        # instead.
         logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
         try:
             self._client = Client(address, timeout=timeout)
             self._client.wait_for_workers(1, timeout=timeout)
         except (OSError, ValueError) as error:
             raise UserError(
-                f"no Dask scheduler with workers answers at {address}: {error}"
+                f"no Dask scheduler with workers answered at {address}: {error}"
             ) from None
         self._require_same_versions()
         self._run = secrets.token_hex(4)
@@ -93,13 +94,13 @@ class Cluster:
     def _require_same_versions(self) -> None:
         """Refuse a worker with other versions of the packages that decide a grade.
 
-        One that comes later refuses each submission with the same words.
+        If a worker with other versions joins later, that worker itself refuses every submission.
         """
         mine = versions(more=GRADERS)
         with self._reached():
             every = self._client.run(versions, more=GRADERS, on_error="return")
         unlike = [
-            f"{address} has {' and '.join(now for _, now in others)}, and this command "
+            f"{address} has {' and '.join(now for _, now in others)}, but this command has "
             f"{' and '.join(was for was, _ in others)}"
             for address, theirs in sorted(every.items())
             if isinstance(theirs, dict) and (others := differing(mine, theirs))
@@ -107,8 +108,8 @@ class Cluster:
         if unlike:
             self._client.close(timeout=2)
             raise UserError(
-                f"a grade must not depend on the machine that gives it: {'; '.join(unlike)}. "
-                "Nothing was graded. Install the same versions on all machines of the cluster"
+                f"{'; '.join(unlike)}. A grade must not depend on the grading machine, so nothing "
+                "was graded. Install the same versions on all machines of the cluster"
             )
 
     def _submit(self, job: Job) -> Future:
@@ -116,8 +117,8 @@ class Cluster:
             return self._client.submit(
                 grade_in_child,
                 job,
-                # A new key each time, because Dask would return the old result of a job that is
-                # sent again, by --regrade.
+                # Use a new key each time. If a job were sent again (--regrade) with the old key,
+                # Dask would return the old result.
                 key=f"grade-{job.id}-{self._run}-{next(self._number)}",
                 retries=TRIES - 1,
                 pure=False,
@@ -128,13 +129,13 @@ class Cluster:
             return future.result(timeout=TICK * 20)
         except Exception as error:  # KilledWorker, a worker that lacks a package, ...
             with self._reached():
-                why = f"the cluster could not grade it: {type(error).__name__}: {error}"
+                why = f"the cluster could not run the job: {type(error).__name__}: {error}"
                 return failed(job, why)
 
     @contextlib.contextmanager
     def _reached(self) -> Iterator[None]:
-        """Run enclosed code that needs the scheduler, and say where that is lost."""
-        self._lost(self._client.status != "running")  # Dask would wait until it comes back
+        """Run code that needs the scheduler; raise UserError if the connection is lost."""
+        self._lost(self._client.status != "running")  # Dask would wait for the scheduler
         try:
             yield
         except (OSError, CancelledError):  # the scheduler is gone; the status is not updated yet
@@ -144,6 +145,6 @@ class Cluster:
     def _lost(self, lost: bool) -> None:
         if lost:
             raise UserError(
-                f"the connection to the Dask scheduler at {self._address} is lost. Start it and "
-                "run the same command again; recorded grades are kept"
+                f"the connection to the Dask scheduler at {self._address} is lost. Start "
+                "the scheduler and run the same command again. Recorded grades are kept"
             ) from None

@@ -1,8 +1,7 @@
-"""Grade one submission: notebook in, graded notebook out, without gradebook or shared disk."""
+"""Grade one submission's notebooks, without a gradebook or a shared disk."""
 
 from __future__ import annotations
 
-import os
 import sys
 import tempfile
 from dataclasses import replace
@@ -16,6 +15,7 @@ from nbgrader.utils import compute_checksum, determine_grade, is_grade, is_solut
 from traitlets.utils.importstring import import_item
 
 from hood import UserError
+from hood.audience import NBGRADER
 from hood.grader.batch.job import (
     Job,
     NotebookResult,
@@ -36,23 +36,25 @@ from hood.grader.submission.companions import place
 from hood.grader.submission.notebook import Unreadable
 from hood.grader.submission.notes import Note, NoteKind, record
 from hood.grader.submission.rebuild import answer_cells, is_blank, rebuild
+from hood.judge.connection.settings import variable
 from hood.manifest import Manifest, grader_code, of_grades
 from hood.metadata import VERSIONS
 from hood.verdict import Cause
 
-GRADER = grader_code()  # of what this process has loaded, whatever happens to the files
+# A hash of the code as it was loaded. Later changes of the files don't count.
+GRADER = grader_code()
 
 
 @cache
 def manifest_here(lab: str) -> Manifest:
-    """Return what a grade by this process rests on."""
+    """Return the versions that a grade by this process depends on."""
     return replace(of_grades(lab), grader=GRADER)
 
 
 def prepare(job: Job) -> None:
-    """Import the judging modules if the lab has a check, which takes seconds.
+    """Import the judging modules if the lab has a check; this takes seconds.
 
-    It is called before the process is bounded, so that no submission is charged for it.
+    Call this before the process's limits start, so that no submission is charged for the imports.
     """
     judged = any(b"verify(" in source for source in job.lab.notebooks.values())
     if judged and sys.modules.get("hood.grader.execution.examiner") is None:
@@ -61,28 +63,29 @@ def prepare(job: Job) -> None:
 
 
 class GraderFailed(Exception):
-    """The grader failed, not the submission. The message says how."""
+    """The submission is not at fault: the grader failed. The message says why."""
 
 
 def grade(job: Job, scratch: Path | None = None, in_bounds: bool = False) -> Result:
     """Grade one submission. Every outcome is returned as a result; nothing is raised.
 
-    ``scratch`` says where the run's private folder is made; the system's temporary folder by
-    default. ``in_bounds`` says whether this process is
-    :func:`~hood.grader.submission.bounds.bounded`. Then a ``MemoryError`` means that the submission
-    used too much memory.
+    The run's private folder is made in ``scratch``, by default the system's temporary folder.
+    ``in_bounds`` says whether this process has the limits of
+    :func:`~hood.grader.submission.bounds.bounded`. If it has them, a ``MemoryError`` means that the
+    submission used too much memory.
     """
     try:
         if unlike := manifest_here(job.lab.name).compared_with(job.lab.manifest):
             raise GraderFailed(
-                f"this worker is not as the command that sent the submission: it has "
-                f"{' and '.join(unlike)}. Install the same on both"
+                "this worker differs from the command that sent the submission: it has "
+                f"{' and '.join(unlike)}. Install the same versions on both machines"
             )
         if can_compile(job.lab.notebooks) != (sender := job.lab.can_compile):
-            lacking = "this worker" if sender else "the machine that sent the submission"
+            lacking = "this worker's machine" if sender else "the machine that sent the submission"
             raise GraderFailed(
-                f"{lacking} lacks a C++ compiler or Python.h, which the other has, and a grade "
-                "must not hang on that: `python -m hood doctor --install` there installs them"
+                "only one machine has a C++ compiler and Python.h: either this worker's machine or "
+                "the machine that sent the submission. A grade must not depend on that. Run "
+                f"`python -m hood doctor --install` on {lacking}"
             )
         for source in job.lab.notebooks.values():
             require_checks(source)
@@ -100,7 +103,9 @@ def grade(job: Job, scratch: Path | None = None, in_bounds: bool = False) -> Res
     except (OSError, MemoryError) as error:  # a full disk, no more processes
         if in_bounds and isinstance(error, MemoryError):
             return given_up(job, TOO_MUCH)
-        return failed(job, f"the grading machine ran short: {type(error).__name__}: {error}")
+        return failed(
+            job, f"the grading machine ran out of a resource: {type(error).__name__}: {error}"
+        )
     except Exception as error:
         problem = f"the notebook's outputs could not be processed ({type(error).__name__})"
         return replace(failed(job, problem), retryable=False)
@@ -108,9 +113,9 @@ def grade(job: Job, scratch: Path | None = None, in_bounds: bool = False) -> Res
 
 @lru_cache(maxsize=8)
 def require_checks(source: bytes) -> None:
-    """Refuse a lab whose checks can't be used, also for a submission that would meet none of them.
+    """Refuse a lab with unusable checks, even if a submission would not run them.
 
-    Raises UserError when a check can't be loaded, or gives other points than its cell has.
+    Raises UserError if a check can't be loaded, or if a check and its cell have different points.
     """
     verified = [
         (cell, parts) for cell in read_source(source).cells if (parts := verified_parts(cell))
@@ -157,7 +162,7 @@ def _grade_notebook(job: Job, name: str, folder: str) -> NotebookResult:
         else:
             nb, resources = step(nb, resources)
     run, scores = RunRecord.of(nb.metadata), _scores(nb)
-    # Of what could not be read nobody knows what it would have earned: no mark, rather than a 0.
+    # An unreadable notebook gets no mark, rather than a 0.
     if any(note.kind is NoteKind.UNREADABLE for note in run.notes):
         scores = dict.fromkeys(scores)
     unanswered = {
@@ -175,29 +180,34 @@ def _is_unanswered(nb: NotebookNode, cell: NotebookNode) -> bool:
 
 
 def _execute(step: Execute, nb: NotebookNode, resources: Any, job: Job) -> tuple[NotebookNode, Any]:
-    """Run the notebook. Errors of the learner's code are in its outputs; others are raised."""
+    """Run the notebook. Errors of the learner's code become outputs; other errors are raised."""
     sandbox = job.sandbox
-    os.environ["NBGRADER_EXECUTION"] = "autograde"  # nbgrader sets this for the code it runs
     if isinstance(step, SandboxedExecute):
         step.unsafe_no_sandbox, step.turn = not sandbox, job.turn
     elif sandbox:
         raise UserError(
-            f"c.Autograde.autograde_preprocessors has {type(step).__name__}, which knows of no "
-            "sandbox: name hood.grader.execution.execute.Execute there, or grade with "
+            f"c.Autograde.autograde_preprocessors has {type(step).__name__}, which uses no "
+            "sandbox: put hood.grader.execution.execute.Execute there, or grade with "
             "--unsafe-no-sandbox"
         )
     try:
-        return step(nb, resources)
+        # as nbgrader does for code that it runs. Notebooks that this process opens later must not
+        # have the variable, because `check` gives no verdict while nbgrader runs a notebook.
+        with variable(NBGRADER, "autograde"):
+            return step(nb, resources)
     except (UserError, MemoryError, TurnIsOver):
         raise
     except Exception as error:
-        raise GraderFailed(f"it could not be run: {type(error).__name__}: {error}") from error
+        raise GraderFailed(
+            f"the notebook could not be run: {type(error).__name__}: {error}"
+        ) from error
 
 
 def _scores(nb: NotebookNode) -> dict[str, float | None]:
-    """Return nbgrader's scores by cell, and note which outputs are no scores.
+    """Return nbgrader's score of each cell, and add notes on outputs that are not scores.
 
-    There is none where a person must look first, because this Python is older than the learner's.
+    A score is None if a person must first look at the answer, because this Python is older than the
+    learner's Python.
     """
     scores: dict[str, float | None] = {}
     verdicts = read_verdicts(nb)

@@ -47,17 +47,17 @@ from hood.grader.submission.released import earlier_texts
 from hood.manifest import of_grades
 from hood.metadata import CELLS, JUDGED, KEY
 
-# Steps of nbgrader that use the gradebook. `rebuild` and the writer do their work instead, and none
-# decides a verdict.
+# Steps of nbgrader that use the gradebook. These steps decide no verdict. `rebuild`, and the code
+# that writes the gradebook, replace them.
 ELSEWHERE = (AssignLatePenalties, OverwriteCells, OverwriteKernelspec, SaveAutoGrades)
-# What the build writes into a lab's metadata to be read by people and by itself.
+# Keys that the build writes into a lab's metadata for people and for itself.
 TOLD = (CELLS, JUDGED, "points", "title")
 
 
 def read_lab(course: Course, name: str) -> LabFiles:
     """Read the instructor's notebooks and files of an assignment.
 
-    Raises UserError when there are none, or one is not a notebook that nbgrader can release.
+    Raises UserError if there are no notebooks, or nbgrader can't release a notebook.
     """
     if problem := lab_problem(name):
         raise UserError(problem)
@@ -66,7 +66,7 @@ def read_lab(course: Course, name: str) -> LabFiles:
     if not every:
         known = sorted({path.parent.name for path in folder.parent.glob("*/*.ipynb")})
         raise UserError(
-            f"there is no notebook in {folder}; the course has {', '.join(known) or 'no lab yet'}"
+            f"no notebook in {folder}; the course has {', '.join(known) or 'no lab yet'}"
         )
     notebooks, left_out = _own(course, name, every)
     files = given_files(folder, course.directory.ignore)
@@ -99,20 +99,22 @@ def read_lab(course: Course, name: str) -> LabFiles:
 def _own(
     course: Course, lab: str, every: dict[str, bytes]
 ) -> tuple[dict[str, bytes], tuple[str, ...]]:
-    """Return those notebooks in a lab's source that are the lab's, and why others are not.
+    """Return the notebooks in a lab's source that belong to the lab, and why the others do not.
 
-    An instructor tries things out beside them. Learners have the ones that ``release/`` has, and a
-    notebook without a cell of nbgrader's has nothing to grade.
+    An instructor may keep experiments in the same folder. There are two signs of an experiment: the
+    notebook is not among the learners' notebooks in ``release/``, or it has no cells of nbgrader
+    and so nothing to grade.
     """
     folder = course.folder("release", ".", lab)
     released = {name for name in every if (folder / f"{name}.ipynb").is_file()} or {*every}
     with_cells = {name for name in released if _has_cells(every[name])} or released
     why = [
-        f"{course.folder('source', '.', lab) / name}.ipynb is left out, and stays where it is: "
+        f"{course.folder('source', '.', lab) / name}.ipynb is left out (and not moved): "
         + (
-            "it has no cell of nbgrader's"
+            "it has no nbgrader cells"
             if name in released
-            else f"{folder} has no such notebook. If it belongs to the lab, generate the lab again"
+            else f"it is not in {folder}. If the notebook belongs to the lab, generate the lab "
+            "again"
         )
         for name in every
         if name not in with_cells
@@ -123,19 +125,19 @@ def _own(
 def _has_cells(source: bytes) -> bool:
     try:
         return any(map(is_owned, read_source(source).cells))
-    except Exception:  # it is no notebook, and is refused as one
+    except Exception:  # not a notebook; it is refused later
         return True
 
 
 def read_submission_of(course: Course, lab: LabFiles, folders: Sequence[Path]) -> Submission:
-    """Read everything that a learner handed in. A learner's mistakes become notes.
+    """Read a learner's submission. A learner's mistakes become notes.
 
-    The folders are what :func:`hood.grader.course.submissions` has of the learner. Raises
-    OutOfReach when that can't be read, by no fault of the learner.
+    The folders come from :func:`hood.grader.course.submissions`. Raises OutOfReach if the folders
+    can't be read for a reason that the learner did not cause.
     """
     if len(folders) > 1:
         names = " and ".join(f"{str(path.relative_to(path.parents[2]))!a}" for path in folders)
-        raise OutOfReach(f"{names} are the same name in other code points: keep one of them")
+        raise OutOfReach(f"{names} are the same name in different code points: keep one folder")
     [folder] = folders
     problem = why_no_folder(folder)
     if isinstance(problem, OutOfReach):
@@ -147,7 +149,7 @@ def read_submission_of(course: Course, lab: LabFiles, folders: Sequence[Path]) -
     for name in [name for name in files if inner and name.startswith(f"{nfc(inner)}/")]:
         beside = name.partition("/")[2]
         if beside not in {*files, TIMESTAMP, SECRET}:
-            # as the notebook, which lies there, expects it
+            # the notebook is taken out of the inner folder, so the files beside it are, too
             files[beside] = files.pop(name)
     of_nbgrader = {name: files.pop(name) for name in (TIMESTAMP, SECRET) if name in files}
     timestamp, wrong = read_timestamp(folder)
@@ -155,16 +157,20 @@ def read_submission_of(course: Course, lab: LabFiles, folders: Sequence[Path]) -
         of_nbgrader.pop(TIMESTAMP, None)
     for name in clashing(files):
         del files[name]
-        notes.append(left_out(printable(name), "a file has the name of a folder"))
+        notes.append(left_out(printable(name), "a folder has the same name"))
     if hidden := unshown(files, lab.files):
         why = (
-            f"{some(hidden)}: your code can read this, but it is not kept beside the graded "
-            "notebook, because a program that is started there might run or obey it. Data and "
-            "pictures (.csv, .jsonl, .npz, .png) are kept, and what is handed in is as it was."
+            f"Your code can read {some(hidden)}. But such files are not kept beside the graded "
+            "notebook, because a program in that folder might run them or follow their settings. "
+            "Data and pictures (.csv, .jsonl, .npz, .png) are kept. Your submission itself is not "
+            "changed."
         )
         notes.append(Note(NoteKind.NOT_SHOWN, why))
     if inner:
-        found_in = f"The notebook was taken from the folder {quoted(inner)}; hand in what is in it."
+        found_in = (
+            f"The notebook was found in the folder {quoted(inner)}. Next time, hand in the "
+            "contents of this folder, not the folder itself."
+        )
         notes.insert(0, Note(NoteKind.RENAMED, found_in))
     found = read_notebooks(folder / inner, [f"{name}.ipynb" for name in lab.notebooks])
     return Submission(
@@ -178,11 +184,11 @@ def read_submission_of(course: Course, lab: LabFiles, folders: Sequence[Path]) -
 
 
 def judging_settings(course: Course) -> Config:
-    """Return the settings that decide a verdict: the steps of ``autograde``, and what they read.
+    """Return the settings that decide a verdict: the steps of ``autograde`` and their settings.
 
-    What else stands in nbgrader_config.py, such as places, penalties for lateness, the reading of
-    archives or the level of the log, reaches no worker and makes no grade another one. Raises
-    UserError when a step cannot be found, or cannot be sent to another process.
+    Other settings in nbgrader_config.py, such as folders, late penalties, archives or the log
+    level, are not sent to workers and change no grade. Raises UserError if a step cannot be found,
+    or cannot be sent to another process.
     """
     nbgraders = course.autograde
     steps, kinds = [], list(STEPS)
@@ -190,14 +196,16 @@ def judging_settings(course: Course) -> Config:
         try:
             found = import_item(step) if isinstance(step, str) else step
         except ImportError as error:
-            raise UserError(f"c.Autograde in nbgrader_config.py names {step}: {error}") from None
+            raise UserError(
+                f"c.Autograde in nbgrader_config.py names {step}, which can't be imported: {error}"
+            ) from None
         kind = found if isinstance(found, type) else type(found)
         if not issubclass(kind, ELSEWHERE):
             steps.append(step)
             kinds.append(kind)
     read = {n for kind in kinds if issubclass(kind, Configurable) for n in kind.section_names()}
     sections = {name: dict(course.config[name]) for name in read & course.config.keys()}
-    sections.get("Execute", {}).pop("unsafe_no_sandbox", None)  # the job says it
+    sections.get("Execute", {}).pop("unsafe_no_sandbox", None)  # the job has `sandbox`
     settings = Config({name: values for name, values in sections.items() if values})
     settings.Autograde.autograde_preprocessors = steps
     try:
@@ -211,14 +219,15 @@ def judging_settings(course: Course) -> Config:
 
 
 def _judged(name: str, data: bytes, config: Config) -> Any:
-    """Return what of a source notebook decides a verdict: no solution, no text to read."""
+    """Return the parts of a source notebook that decide a verdict: no solutions and no text."""
     try:
         nb = read_source(data)
     except Exception as error:
         raise UserError(f"the source {name}.ipynb is not a notebook: {error}") from None
     try:
         nb = as_recorded(nb, config)
-    except Exception as error:  # a region without an end, metadata of an older schema
+    except Exception as error:
+        # for example a region without an end, or metadata of an older schema
         problem = f"{type(error).__name__}: {error}"
         raise UserError(f"nbgrader can't release the source {name}.ipynb: {problem}") from None
     ours = {k: v for k, v in nb.metadata.get(KEY, {}).items() if k not in TOLD}
@@ -235,7 +244,7 @@ def _json(thing: Any) -> str:
 
 
 def _plain(thing: object) -> Any:
-    """Return what stands for a class, a function or a list's change in the settings."""
+    """Return a settings object as JSON: a class, a function, or the change of a list."""
     if isinstance(thing, LazyConfigValue):
         return thing.to_dict()
     return getattr(thing, "__qualname__", type(thing).__qualname__)

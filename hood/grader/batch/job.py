@@ -1,4 +1,4 @@
-"""Jobs and results: what is sent to a worker and what comes back, without slow imports."""
+"""Jobs for workers, and the results of jobs. This module imports nothing that loads slowly."""
 
 from __future__ import annotations
 
@@ -23,81 +23,82 @@ from hood.manifest import Manifest
 from hood.metadata import KEY
 
 PACKAGES = "the versions of packages"
-# The parts of a job's id that stand before the submission's, in their order, and in words.
+# Words for the parts of a job's id, in order. The last part is about the submission; it has no
+# words here.
 FACTORS = (
     "the lab in source/",
     PACKAGES,
     "the grader",
     "the lab's checks or what they import",
     "nbgrader's settings for running notebooks",
-    "whether what it compiles can be compiled",
+    "whether the lab's code can be compiled",
     "whether a sandbox is used",
 )
-DIGITS = 9  # of each part's hash; a job's id has to fit into 64 characters
+DIGITS = 9  # digits of each part's hash, because a job's id must fit into 64 characters
 ANOTHER = "the program that gave them"
 
 
 def changes(before: str, now: str) -> list[str]:
-    """Return in words what decides verdicts and is not the same in two jobs' ids.
+    """Return in words the factors that differ between two jobs' ids.
 
-    ``before`` is the recorded id, perhaps of an earlier form; ``now`` is a job's id, or its part
+    ``before`` is the recorded id, perhaps in an earlier format; ``now`` is a job's id, or the part
     that all submissions share.
     """
     old, new = before.split("-"), now.split("-")
-    if len(old) <= len(FACTORS):  # the last is the submission's
+    if len(old) <= len(FACTORS):  # the last part is the submission's
         return [ANOTHER]
     return [part for part, one, other in zip(FACTORS, old, new, strict=False) if one != other]
 
 
 @dataclass(frozen=True)
 class LabFiles:
-    """What all submissions of an assignment have in common."""
+    """The data shared by all submissions of an assignment."""
 
     name: str
-    notebooks: Mapping[str, bytes]  # the instructor's version of each, by name without ``.ipynb``
+    notebooks: Mapping[str, bytes]  # the instructor's versions, by name without ``.ipynb``
     files: Mapping[str, bytes]  # the lab's other files, by relative path
-    not_overwriting: tuple[str, ...]  # those of them that replace none of a learner's
-    config: Config  # those of nbgrader's settings that decide a verdict, among them the steps
-    manifest: Manifest  # the packages, the grader and the checks, where the lab was read
-    digest: str  # hashes of what decides a verdict, as :data:`FACTORS` names it
-    # Notebooks beside its own that are none of the lab's, and why, in words
+    not_overwriting: tuple[str, ...]  # files that do not replace a learner's file
+    config: Config  # nbgrader's settings that decide a verdict, including the steps
+    manifest: Manifest  # the packages, the grader and the checks on the machine that read the lab
+    digest: str  # hashes of the :data:`FACTORS` of a verdict
+    # For each notebook that is in the folder but does not belong to the lab: the reason, in words
     left_out: tuple[str, ...] = ()
-    can_compile: bool = True  # what :func:`can_compile` said where the lab was read
-    # By notebook, the texts of earlier releases, which decide no verdict on an answer
+    can_compile: bool = True  # :func:`can_compile` on the machine that read the lab
+    # By notebook, the texts of earlier releases; these texts decide no verdict on an answer
     earlier: Mapping[str, Texts] = field(default_factory=dict)
 
     def digest_in(self, sandbox: bool) -> str:
-        """Return the digest of all that decides a verdict beside a submission."""
+        """Return the digest of all factors of a verdict, without the submission."""
         return f"{self.digest}-{self.can_compile:d}-{sandbox:d}"
 
 
 @dataclass(frozen=True)
 class Submission:
-    """What one learner handed in for a lab."""
+    """One learner's submission to a lab."""
 
-    notebooks: Mapping[str, bytes | Unreadable]  # the bytes of each, or why there are none
-    # The other files by relative path, without nbgrader's own
+    notebooks: Mapping[str, bytes | Unreadable]  # each notebook's bytes, or why it is unreadable
+    # The other files by relative path, without nbgrader's own files
     files: Mapping[str, bytes] = field(default_factory=dict)
     notes: tuple[Note, ...] = ()
-    # By notebook, the note on one that was found under another name, or beside others
+    # By notebook, a note if the notebook had another name, or if it had several versions
     renamed: Mapping[str, Note] = field(default_factory=dict)
     timestamp: str | None = None  # when it was handed in, in ISO format; None when that is unknown
-    # nbgrader's own, timestamp.txt and submission_secret.txt, for ``autograded/``; sandboxes do not
-    # get them, and no two hand-ins have the same
+    # nbgrader's own files, timestamp.txt and submission_secret.txt, for ``autograded/``. These
+    # files differ in every hand-in, and sandboxes do not get them
     of_nbgrader: Mapping[str, bytes] = field(default_factory=dict)
 
     @cached_property
     def bytes(self) -> int:
-        """How many bytes its notebooks and files have."""
+        """The size of the submission's notebooks and files together."""
         read = [data for data in self.notebooks.values() if isinstance(data, bytes)]
         return sum(map(len, [*read, *self.files.values()]))
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of everything that a sandbox can see of it.
+        """SHA-256 of all parts of the submission that a sandbox can see.
 
-        Earlier cases are asked again only of the same submission: another could hold code that
-        knows their answers, which the first had printed.
+        The cases of an earlier run are used again only for an unchanged submission: a changed
+        submission could contain answers that the earlier submission printed.
         """
         parts = []
         for name, data in self.notebooks.items():
@@ -109,7 +110,7 @@ class Submission:
         return digest_of([*parts, *(note.message for note in (*notes, *self.renamed.values()))])
 
     def job_id(self, lab: LabFiles, sandbox: bool) -> str:
-        """Return hashes of all that decides a verdict, for :func:`changes`."""
+        """Return hashes of all factors of a verdict, for :func:`changes`."""
         said = [note.message for note in self.notes]
         own = digest_of([self.digest, str(self.timestamp), *said])
         return f"{lab.digest_in(sandbox)}-{own[:8]}"
@@ -123,22 +124,23 @@ class Job:
     student: str
     submission: Submission
     id: str
-    # The seed that its cases are drawn from; the same for everyone in a run
+    # The seed of its cases; the same for everyone in a run
     seed: str = field(default_factory=lambda: secrets.token_hex(16))
-    # By notebook, the seed of an earlier grading that is to be repeated
+    # By notebook, the seed of an earlier grading to repeat
     seeds: Mapping[str, str] = field(default_factory=dict)
     sandbox: bool = True
-    # Seconds of its sandbox's own time after which each of its notebooks is given up for now,
-    # because others wait (:mod:`hood.grader.batch.turns`); 0 where it has all the time of its lab
+    # Seconds of the sandbox's own time. After this time, each notebook is stopped for now, because
+    # other jobs wait (:mod:`hood.grader.batch.turns`). 0 means that the job has all the time of its
+    # lab
     turn: int = 0
-    whole: bool = False  # whether it has that even where others wait
+    whole: bool = False  # whether it has all the time of its lab even if other jobs wait
 
     def beside(self) -> dict[str, bytes]:
-        """Return the files that lie beside the notebooks when they run."""
+        """Return the files that lie beside the notebooks while the notebooks run."""
         return merged(self.submission.files, self._given())
 
     def shown(self) -> dict[str, bytes]:
-        """Return those of them that are kept beside the graded notebooks."""
+        """Return the files that are kept beside the graded notebooks."""
         return shown(self.beside(), self._given())
 
     def _given(self) -> dict[str, bytes]:
@@ -153,9 +155,9 @@ class NotebookResult:
     name: str
     data: bytes  # the bytes of the file in ``autograded/``
     seed: str
-    scores: Mapping[str, float | None]  # by graded cell; None where none is known
-    unanswered: Mapping[str, bool]  # whether a cell that the learner writes is as released
-    ended: tuple[str, ...] = ()  # what was ended at a limit, and at which, in words
+    scores: Mapping[str, float | None]  # by graded cell; None without a score
+    unanswered: Mapping[str, bool]  # whether a learner's cell is unchanged since the release
+    ended: tuple[str, ...] = ()  # cells stopped at a limit, in words
     seconds: float = 0.0  # of the sandbox's own time
 
 
@@ -166,12 +168,13 @@ class Result:
     notebooks: tuple[NotebookResult, ...]
     problem: str = ""  # why it was not graded, or empty
     retryable: bool = False  # whether the grader failed, so that another try may succeed
-    hopeless: bool = False  # whether every submission would probably fail, as without a sandbox
-    turn_over: bool = False  # whether its turn was too short: it is graded anew, after others
+    # whether every submission would probably fail, for example without a sandbox
+    hopeless: bool = False
+    turn_over: bool = False  # whether its turn was too short; then it is graded again later
 
     @property
     def judged(self) -> bool:
-        """Whether this is a verdict, if only on a part, or on a submission that can't be read."""
+        """Whether there is a verdict; one on a part, or on an unreadable submission, is enough."""
         scores = [score for notebook in self.notebooks for score in notebook.scores.values()]
         failed = self.retryable or self.hopeless
         return not failed and (not self.problem or any(score is not None for score in scores))
@@ -184,7 +187,7 @@ def failed(job: Job, problem: str) -> Result:
 
 
 def given_up(job: Job, problem: str) -> Result:
-    """Return the result of a submission that cannot be graded: the lab as released, no marks."""
+    """Return the result of a submission that cannot be graded: the lab as released, unmarked."""
     return Result(_as_released(job, unreadable(f"{problem.capitalize()}.")), problem)
 
 
@@ -200,10 +203,10 @@ def _as_released(job: Job, note: Note) -> tuple[NotebookResult, ...]:
 
 
 def can_compile(notebooks: Mapping[str, bytes]) -> bool:
-    """Return whether what a lab compiles can be compiled on this machine.
+    """Return whether this machine can compile what the lab's checks compile.
 
-    Where it can't, points are withheld. So that a lab is worth the same for everybody, all machines
-    that grade it must give the same answer.
+    If this machine can't, points are withheld. The result must be the same on all machines that
+    grade a lab, so that everybody can earn the same number of points.
     """
     sources = map(read_source, notebooks.values())
     needed = any(nb.metadata.get(KEY, {}).get("compile") is True for nb in sources)
@@ -217,7 +220,7 @@ def read_source(data: bytes) -> NotebookNode:
 
 
 def as_file(nb: NotebookNode) -> bytes:
-    """Return the bytes of a notebook's file in ``autograded/``."""
+    """Return a notebook as the bytes of its file in ``autograded/``."""
     return (nbformat.writes(nb) + "\n").encode()
 
 

@@ -1,4 +1,4 @@
-"""Worker processes on this machine. Each grades one job at a time, in its main thread."""
+"""Worker processes on this machine. Each worker grades one job at a time, in its main thread."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ from hood.grader.submission.bounds import ENDS, TOO_MUCH
 from hood.phase_paths import environment_with
 
 TRIES = 3
-# Jobs per worker: while one is graded, the next one is already read.
+# Jobs per worker: while one job is graded, the next job is already read.
 AHEAD = 2
 TICK = 0.5
-# A sandbox ends a notebook long before this time. A worker that is stuck nevertheless is killed.
+# A sandbox ends a notebook long before this time. A worker that is still stuck then is killed.
 STUCK_SECONDS = 3600.0
 SECONDS_TO_START = 60.0
 SECONDS_TO_END = 2.0
 
 
 class Worker:
-    """A process that grades the jobs sent to it, and ends with the process of this object.
+    """A process that grades the jobs sent to it. The worker ends when its parent process ends.
 
-    It is a program of its own, because a daemonic process, as Dask's workers are, may not start
-    ``multiprocessing`` children; and in its own session, so that Ctrl-C does not reach it.
+    A worker is a separate program, because a daemonic process, such as a Dask worker, may not start
+    ``multiprocessing`` children. A worker runs in its own session, so that Ctrl-C does not end it.
     """
 
     def __init__(self, sandbox: bool = True, nice: int = 0) -> None:
@@ -68,14 +68,14 @@ class Worker:
         self.connection = Connection(os.dup(self._socket.fileno()))
 
     def grade(self, job: Job) -> Result:
-        """Have a job graded.
+        """Grade a job in the worker.
 
-        Raises EOFError when the worker has died, or was closed.
+        Raises EOFError if the worker has died, or was closed.
         """
         result = None
         try:
             self.connection.send(job)
-            while result is None:  # its first message says that it has started
+            while result is None:  # the worker's first message says that it has started
                 if not self.connection.poll(STUCK_SECONDS):
                     self.process.kill()
                 result = self.connection.recv()
@@ -85,7 +85,7 @@ class Worker:
         return result
 
     def why_dead(self) -> str:
-        """Return how the worker ended, in words; it waits for that."""
+        """Wait for the worker's end, and return the reason in words."""
         status = self.process.wait()
         if status < 0:
             return f"its worker process was killed by {signal.Signals(-status).name}"
@@ -95,13 +95,13 @@ class Worker:
         return f"its worker process ended with status {status}: {log[-1] if log else 'no output'}"
 
     def close(self) -> None:
-        """End the worker and the processes that it started, also while it grades in a thread."""
-        # one that is killed while it starts leaves files behind
+        """End the worker and its processes, even while another thread waits for a result."""
+        # a worker that is killed while it starts leaves files behind
         end = time.monotonic() + SECONDS_TO_START
         while not (self.ready or self.connection.poll(TICK) or time.monotonic() > end):
             pass
         with contextlib.suppress(OSError):
-            self._socket.shutdown(socket.SHUT_RDWR)  # it then cleans up and ends
+            self._socket.shutdown(socket.SHUT_RDWR)  # the worker then cleans up and ends
         try:
             self.process.wait(SECONDS_TO_END)
         except subprocess.TimeoutExpired:
@@ -112,7 +112,7 @@ class Worker:
 
 
 class Workers:
-    """The workers of this process. One that is idle waits for the next job.
+    """The workers of this process. An idle worker waits for the next job.
 
     ``nice`` is the niceness of the workers, and of all sandboxes that they make.
     """
@@ -123,9 +123,9 @@ class Workers:
         self.busy: set[Worker] = set()
 
     def grade(self, job: Job) -> Result:
-        """Grade a job once. Threads may call this; each has a worker to itself.
+        """Grade a job once. Several threads may call this; each thread gets its own worker.
 
-        Raises UserError when a worker cannot be started.
+        Raises UserError if a worker cannot be started.
         """
         try:
             worker = self.idle.pop()
@@ -137,7 +137,7 @@ class Workers:
         self.busy.add(worker)
         try:
             result = worker.grade(job)
-            broken = result.retryable  # perhaps its zygote or something else in it
+            broken = result.retryable  # perhaps because of its zygote
         except EOFError:
             broken, problem = True, worker.why_dead()
             if not worker.ready:
@@ -155,16 +155,17 @@ class Workers:
 
 
 class Pool:
-    """Grades jobs in a number of workers. Use it as a context manager.
+    """Grades jobs in several workers. Use it as a context manager.
 
-    ``stopped`` is called twice a second; when it returns True, the run ends with the finished jobs.
+    ``stopped`` is called twice a second. When it returns True, the run ends, and unfinished jobs
+    have no result.
     """
 
     def __init__(
         self, size: int, stopped: Callable[[], bool] = lambda: False, sandbox: bool = True
     ):
         if sandbox:
-            cgroup.enter()  # before its workers, which make the groups of their sandboxes
+            cgroup.enter()  # before its workers start, because they make their sandboxes' groups
         self._size = size
         self._stopped = stopped
         self.workers = Workers()
@@ -177,10 +178,10 @@ class Pool:
             worker.close()
 
     def run(self, jobs: Iterable[Job]) -> Iterator[tuple[Job, Result]]:
-        """Yield results as they arrive. Jobs are taken only when there is room for one.
+        """Yield results as they arrive. Jobs are taken only shortly before they are graded.
 
-        One that takes longer than others comes after them (:mod:`hood.grader.batch.turns`). Raises
-        UserError when a worker cannot be started.
+        A job that takes longer than others is graded after them (:mod:`hood.grader.batch.turns`).
+        Raises UserError if a worker cannot be started.
         """
         turns, ended, known = Turns(jobs), False, 0
         at_work: dict[Future[tuple[Result, int]], Turn] = {}
@@ -229,7 +230,7 @@ _kept: dict[bool, Pool] = {}
 
 @contextlib.contextmanager
 def lasting_pool(size: int, stopped: Callable[[], bool], sandbox: bool) -> Iterator[Pool]:
-    """Yield a pool whose idle workers wait for this process's next call, as by formgrader."""
+    """Yield a pool that keeps idle workers for later calls in this process, for formgrader."""
     pool = _kept.setdefault(sandbox, Pool(size, sandbox=sandbox))
     pool._size, pool._stopped = size, stopped
     yield pool
@@ -237,5 +238,5 @@ def lasting_pool(size: int, stopped: Callable[[], bool], sandbox: bool) -> Itera
 
 def _cannot_start(why: object) -> UserError:
     return UserError(
-        f"no grading worker could be started: {why}. Fix that and run the same command again"
+        f"no grading worker could be started: {why}. Fix this, and run the same command again"
     )

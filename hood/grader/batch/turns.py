@@ -1,10 +1,11 @@
-"""Give each submission of a run a turn, so that what takes long waits until the others are graded.
+"""Give each submission of a run a turn, so that slow submissions are graded after the others.
 
-A learner's endless loop costs a worker minutes, and many of them would hold up a whole class. So
-while other submissions wait, each has a turn: twice the time that three quarters of those before it
-took, the lab's own source among them. What needs more begins anew after all others, with a turn
-four times as long, and in the end with all the time that its lab gives. So nobody loses a point by
-it, only the last turn is recorded, and all earlier ones together cost a third of it.
+A learner's endless loop costs a worker minutes, and many such loops would delay a whole class. So
+while other submissions wait, each submission has a turn of limited length: twice the third quartile
+of the times so far, including the time of the lab's own source. If a submission needs more time, it
+starts again after all others, with a turn four times as long. In the last turn, it gets all the
+time that its lab allows. Nobody loses a point, because only the last turn is recorded. Because
+turns grow like this, all earlier turns together are about a third as long as the last turn.
 """
 
 from __future__ import annotations
@@ -16,23 +17,24 @@ from dataclasses import dataclass, field
 
 from hood.grader.batch.job import Job
 
-LEAST = 2  # seconds; below that a turn costs more at its start than it saves
+LEAST = 2  # seconds; a shorter turn costs more at its start than it saves
 TIMES, LONGER = 2, 4
-# Bytes of the submissions that wait for another turn. Above that they are graded before new ones.
+# Bytes of submissions that wait for another turn. Above this limit, they are graded before
+# new jobs.
 MOST_BYTES = 256_000_000
 
 
 @dataclass(order=True)
 class Turn:
-    """A job and how many seconds of its sandboxes' own time it had before; 0 for none."""
+    """A job, and the length of its last turn in seconds of sandbox time; 0 for no turn yet."""
 
     had: int
-    number: int  # in the order in which they came
+    number: int  # in the order of arrival
     job: Job = field(compare=False)
 
 
 class Turns:
-    """The jobs of a run that are not graded yet: first the new ones, then the shortest turns."""
+    """The ungraded jobs of a run: first the new jobs, then the jobs with the shortest turns."""
 
     def __init__(self, jobs: Iterable[Job]) -> None:
         self._new: Iterator[Job] = iter(jobs)
@@ -43,7 +45,7 @@ class Turns:
         self._bytes = 0
 
     def next(self) -> Turn | None:
-        """Return what is to be graded next; None where nothing waits."""
+        """Return the next job to grade; None if no job waits."""
         if self._bytes <= MOST_BYTES:
             if job := next(self._new, None):
                 self._number += 1
@@ -61,15 +63,15 @@ class Turns:
         return max(LEAST, math.ceil(TIMES * usual), LONGER * turn.had)
 
     def put_off(self, turn: Turn, seconds: int) -> None:
-        """Let a job wait for another turn, after one of so many seconds that was too short."""
+        """Queue a job for another turn, after a turn of ``seconds`` was too short."""
         self._bytes += turn.job.submission.bytes
         heapq.heappush(self._again, Turn(seconds, turn.number, turn.job))
 
     def ended(self, took: float) -> None:
-        """Note the seconds of a job that has ended."""
+        """Record how many seconds an ended job took."""
         self._took.append(took)
 
     @property
     def waiting(self) -> bool:
-        """Whether a job waits here, as far as is known."""
+        """Whether a job may be waiting."""
         return self._more or bool(self._again)

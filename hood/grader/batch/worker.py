@@ -1,7 +1,7 @@
 """The program of a worker process: it receives jobs over a socket and sends results back.
 
 ``python -m hood.grader.batch.worker DESCRIPTOR FOLDER [warm]``; ``warm`` means that jobs run in
-sandboxes, which die with the *thread* that started them: so jobs run in the main thread.
+sandboxes. A sandbox dies with the *thread* that started it, so jobs run in the main thread.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def main(descriptor: int, folder: Path, warm: bool) -> None:
     """Grade jobs until the other end closes the connection or the grader fails."""
     if warm:
-        warm_up()  # takes seconds; so does the next import, which runs at the same time
+        warm_up()  # takes seconds, at the same time as the next import
     with long_lived():
         from hood.grader.batch.grading import grade, prepare
 
@@ -42,7 +42,7 @@ def main(descriptor: int, folder: Path, warm: bool) -> None:
         connection.send(None)
         while not (result := one(jobs.get())).retryable:
             connection.send(result)
-        shut_down()  # the job is tried again in another worker; this one ends
+        shut_down()  # the job is tried again in another worker; this worker ends
         connection.send(result)
     except OSError:
         pass  # the other end has closed the connection
@@ -50,7 +50,10 @@ def main(descriptor: int, folder: Path, warm: bool) -> None:
 
 
 def listen(connection: Connection, jobs: queue.SimpleQueue[Job], folder: Path) -> None:
-    """Receive jobs as they come, so that sending never blocks. End the process when it closes."""
+    """Receive jobs as they come, so that the sender never waits.
+
+    When the connection ends, end this process.
+    """
     try:
         while True:
             jobs.put(connection.recv())
@@ -59,7 +62,7 @@ def listen(connection: Connection, jobs: queue.SimpleQueue[Job], folder: Path) -
 
 
 def leave(folder: Path) -> None:
-    """Delete the folder, into which the main thread may still be writing, and end this process."""
+    """Delete the folder (the main thread may still write into it), and end this process."""
     while folder.exists():
         shutil.rmtree(folder, ignore_errors=True)
     os._exit(0)

@@ -1,1 +1,1 @@
-"""What a learner wrote or showed is made safe to show."""
+"""Make a learner's text and outputs safe to show."""

@@ -1,8 +1,8 @@
-"""Formulas on pages as MathML, which a browser sets by itself.
+"""Show formulas on pages as MathML, which a browser renders by itself.
 
-nbconvert's pages load a script from elsewhere for formulas: its server would learn who opens a
-page, and when, and could run anything there. The pages of feedback and formgrader do without
-(:func:`without_script`).
+nbconvert's pages load an external script for formulas: the script's server would learn who opens a
+page and when, and could run any code on the page. The pages of feedback and formgrader do not load
+this script (:func:`without_script`).
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from nbconvert.exporters import HTMLExporter
 from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 
 TEMPLATES = str(Path(__file__).parent / "templates")
-LONGEST = 2000  # characters of a formula; a longer one takes time
-# A few commands that define commands make a formula of any length.
+LONGEST = 2000  # characters of a formula; a longer formula takes time
+# With a few commands that define commands, a short formula can become a formula of any length.
 DEFINES = re.compile(r"\\(?:newcommand|renewcommand|DeclareMathOperator|def|let)(?![A-Za-z])")
-# What MathML may hold, since a learner may have written the formula: no markup, link or style, and
-# no length that lays something over the page.
+# The allowed MathML. A learner may have written the formula, so there are no links, no styles, no
+# other markup, and no lengths that would cover the page.
 NAMES = (
     "math|mrow|mi|mo|mn|mtext|mspace|mfrac|msqrt|mroot|msub|msup|msubsup|munder|mover|munderover"
     "|mtable|mtr|mtd|mstyle|mpadded|mphantom|menclose|mmultiscripts|mprescripts|none"
@@ -43,16 +43,16 @@ HARMLESS = re.compile(
 
 
 def mathml(tex: str, display: str) -> str:
-    """Return a formula as MathML; the converter keeps the backslash of an underscore in text."""
+    """Return a formula as MathML, without the backslash that the converter keeps in `\\_`."""
     return str(convert(tex, display=display)).replace(r"\_", "_")
 
 
 def harmless(tex: str, display: str) -> str:
-    """Return a formula that a learner may have written as MathML, or its TeX as text."""
+    """Return a learner's formula as MathML if that is harmless; else its TeX as text."""
     if len(tex) <= LONGEST and not DEFINES.search(tex):
         try:
             made = mathml(tex, display)
-        except Exception:  # the converter raises anything, such as an IndexError
+        except Exception:  # the converter may raise anything, such as an IndexError
             made = "<"
         if HARMLESS.fullmatch(made):
             return made
@@ -74,7 +74,7 @@ class Renderer(IPythonRenderer):
 
 
 def without_script(exporter: HTMLExporter) -> None:
-    """Let an exporter's pages set formulas as MathML and load no script for them."""
+    """Make an exporter's pages show formulas as MathML and load no script for them."""
     exporter.extra_loaders = [FileSystemLoader(TEMPLATES)]
     exporter.register_filter("markdown2html", markdown2html)
 
@@ -86,6 +86,6 @@ def markdown2html(context: Context, source: str) -> str:
 
 
 def rendered(markdown: str, attachments: Mapping[str, Any]) -> str:
-    """Return the HTML of markdown; what the text has of HTML stays as it is."""
+    """Return the HTML of markdown; HTML in the text is not changed."""
     renderer = Renderer(escape=False, attachments=dict(attachments))
     return str(MarkdownWithMath(renderer).render(markdown))

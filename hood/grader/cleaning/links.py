@@ -1,8 +1,8 @@
-"""Restrict a learner's links to http(s) addresses in the public net and places within the page.
+"""Restrict a learner's links to public http(s) addresses and places within the page.
 
-A relative link would lead to files that Jupyter serves from its own origin, with the rights of the
-person who clicks it, and so would an absolute one to ``localhost``. Pages make links from HTML,
-from markdown and from formulas.
+A relative link would lead to files that Jupyter serves from Jupyter's own origin. The browser would
+open these files with the rights of the person who clicks. An absolute link to ``localhost`` would
+open such files, too. Pages make links from HTML, markdown and formulas.
 """
 
 from __future__ import annotations
@@ -11,32 +11,33 @@ import html
 import re
 from collections.abc import Collection
 
-# A name in the public net and a port. The name is ASCII with a dot, and its last part starts with
-# a letter, so it is no address in numbers, however they are written. The bounds keep the time to
-# look for one linear.
+# A public host name and a port. The name is ASCII with a dot, and its last part starts with a
+# letter, so it is not a numeric address in any notation. The bounds keep the search time linear.
 LABEL = r"[a-z0-9-]{0,62}+"
-# Last parts that no public name has: of the machine itself, of its own net, and reserved ones.
+# Last parts of names that are not public: names of the machine itself, names in the machine's own
+# network, and reserved names.
 PRIVATE = r"(?:local(?:host[46]?|domain[46]?)?|internal|lan|intranet|home|corp|test|arpa)"
 HOST = rf"(?:[a-z0-9]{LABEL}\.){{1,20}}(?!{PRIVATE}\b)[a-z]{LABEL}\.?+(?::\d*+)?+"
-# Browsers treat `https:page.html` and `///host` as relative, so the address must have `//`. They
-# skip tabs and line breaks, so in an attribute's value nothing but a path may follow the host.
+# Browsers treat `https:page.html` and `///host` as relative, so the address must have `//`.
+# Browsers skip tabs and line breaks, so in an attribute's value only a path may follow the host.
 ADDRESS = rf"(?:https?://{HOST}(?=[/?\#\s]|\Z|\)[^\w\s/?\#<@\\]*+(?:[\s<]|\Z))|\#)"
 LINK = re.compile(rf"https?://{HOST}(?=[/?\#]|\Z)|\#", re.IGNORECASE)
 PICTURE = r"data:image/(?:png|jpeg|gif);base64,|attachment:"
-# The end of a link's text before an address that is not allowed, for inline links and references,
-# in any dialect of markdown.
+# The end of a link's text before a forbidden address, for inline links and references, in any
+# dialect of markdown.
 BEGINS = re.compile(
     rf"\](?=\(\s*+<?+(?!{ADDRESS}|{PICTURE})|:\s*+<?+(?!{ADDRESS}|{PICTURE})\S)", re.IGNORECASE
 )
-# The start of a picture that is not pasted: a page must load nothing from the net.
+# The start of a picture that is not pasted. Such a picture is not shown, because a page must load
+# nothing from the network.
 OUTSIDE = re.compile(rf"!(?=\[)(?!\[[^\[\]]*+\]\(\s*+<?+(?:{PICTURE}))", re.IGNORECASE)
-# What may begin a formula. JupyterLab puts formulas back into HTML as they were written, where a
-# quote in one can end an attribute and the next word begin another.
+# The start of a possible formula. JupyterLab puts formulas back into HTML unchanged. There, a quote
+# in a formula can end an attribute, and the next word can begin another attribute.
 FORMULA = re.compile(r"\$|\\[(\[]|\\begin|@@")
 ATTRIBUTE = re.compile(r"[\"'][\s/]*+[a-z][\w-]*+(?=\s*+=)", re.IGNORECASE)
 # The end of a link's text before the address of a picture that was pasted into the cell.
 ATTACHED = re.compile(r"\](?=[(:]\s*+<?+attachment:([^\s<>()\"']*+))", re.IGNORECASE)
-# An address in angle brackets, as markdown writes one; in HTML it is a tag of no known name.
+# An address in angle brackets, as in markdown; in HTML it would be an unknown tag.
 BRACKETED = re.compile(
     r"<((?:[a-z][a-z0-9+.-]{1,31}+:|[\w.+-]{1,64}+@)[^\s<>]*+)>", re.IGNORECASE | re.ASCII
 )
@@ -46,25 +47,26 @@ COMMAND = re.compile(
     r"|csname)(?![A-Za-z]))"
 )
 BROKEN = r"\\ "
-# The start of an address in plain text that is not one in the public net. Programs that link it
-# go on to the next space, and a browser takes most signs for a part of the name.
+# In plain text, the start of an address that is not public. Programs that turn an address into a
+# link read up to the next space, and browsers accept most characters in a host's name.
 PUBLIC = rf"{HOST}(?:[/?\#]|[^\w\s/?\#\"<>@\\]*+(?:[\s\"<>]|\Z))"
 PLAIN = re.compile(
     rf"(?<![a-z0-9+.-])(?!https?://{PUBLIC})[a-z0-9+.-]++:(?=//)|(?!www\.{PUBLIC})www(?=\.)",
     re.IGNORECASE,
 )
-# The same in markdown, except for the address of a link, which ends at its bracket.
+# The same pattern for markdown. It skips the address of a link, which ends at the link's bracket.
 BARE = re.compile(rf"(?<!\]\()(?:{PLAIN.pattern})", re.IGNORECASE)
-# What stands before a carriage return in a line, and backspaces.
+# Text before a carriage return in a line, and backspaces.
 OVERWRITTEN = re.compile(r"^[^\n]*\r(?=[^\n\r])|\x08", re.MULTILINE)
-# What JupyterLab takes out of a text before it looks for addresses, besides what moves a cursor.
+# Characters that JupyterLab removes from a text before it looks for addresses, in addition to
+# cursor movements.
 UNSEEN = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|[\x00-\x07\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 
 
 def is_link(address: str) -> bool:
     """Return whether a learner's link may have this address, given as an attribute's value.
 
-    A public name may still lead to the reader's machine; nothing looks names up.
+    Names are not looked up, so a public name may still resolve to the reader's machine.
     """
     return LINK.match(address) is not None
 
@@ -72,23 +74,24 @@ def is_link(address: str) -> bool:
 def without_commands(text: str) -> str:
     """Return text or HTML with the commands of :data:`COMMAND` made inert.
 
-    If an entity still spells such a command, the whole text is shown as it was written.
+    If such a command remains because it is spelled with an HTML entity, the whole text is shown
+    verbatim.
     """
     text = COMMAND.sub(BROKEN, text)
     return verbatim(text) if has_commands(text) else text
 
 
 def has_commands(page: str) -> bool:
-    """Return whether a formula in HTML has one of the commands of :data:`COMMAND`."""
+    """Return whether a formula in HTML has a command of :data:`COMMAND`."""
     return COMMAND.search(html.unescape(page)) is not None
 
 
 def without_addresses(text: str) -> str:
-    """Return plain text in which JupyterLab makes no link to an address that is not allowed.
+    """Return plain text in which JupyterLab makes no link to a forbidden address.
 
-    It makes links of what looks like an address once the colours are gone and the cursor has moved.
-    So nothing moves it any more, and a text with an address that is not allowed loses its colours;
-    a space of no width breaks it.
+    JupyterLab looks for addresses after colours and cursor movements were applied. So cursor
+    movements are removed; a text with a forbidden address also loses its colours, and a zero-width
+    space breaks the address.
     """
     text = OVERWRITTEN.sub("", text)
     seen = UNSEEN.sub("", text)
@@ -96,11 +99,11 @@ def without_addresses(text: str) -> str:
 
 
 def without_links(markdown: str, attached: Collection[str] = ()) -> str:
-    """Return markdown in which no dialect finds a link that is not allowed.
+    """Return markdown in which no dialect finds a forbidden link.
 
-    A space before its address makes words of a link or picture, and a space of no width of an
-    address alone. ``attached`` names the cell's own pictures; any other ``attachment:`` leads
-    nowhere.
+    A space before the address turns a link or picture into plain text. A zero-width space breaks a
+    bare address. ``attached`` names the cell's own pictures; other uses of ``attachment:`` are
+    broken.
     """
     text = BEGINS.sub("] ", OUTSIDE.sub("\\g<0> ", markdown))
     if FORMULA.search(text):
@@ -110,13 +113,14 @@ def without_links(markdown: str, attached: Collection[str] = ()) -> str:
 
 
 def without_brackets(markdown: str) -> str:
-    """Return markdown in which an address stands without its ``<`` and ``>``.
+    """Return markdown in which addresses have no ``<`` and ``>``.
 
-    Whoever cleans HTML would drop it as a tag. Every dialect links a bare address of the web, too.
+    A cleaner of HTML would treat such an address as a tag and drop it. Without the brackets, every
+    dialect still turns the address into a link.
     """
     return BRACKETED.sub(r"\1", markdown)
 
 
 def verbatim(text: str) -> str:
-    """Return HTML that shows text as it was written and contains no markdown in any dialect."""
+    """Return HTML that shows text verbatim and contains no markdown in any dialect."""
     return f"<pre>{without_links(html.escape(COMMAND.sub(BROKEN, text)))}</pre>"

@@ -1,7 +1,8 @@
-"""How large a learner's picture becomes in the browser of the person who opens a page.
+"""Find the size that a learner's picture would have in the browser of a page's reader.
 
-A file of some kilobytes can hold a picture that takes gigabytes there. Only its header is read, and
-nothing decodes it. Browsers go by the first bytes of a picture, whatever kind it is said to be.
+A file of a few kilobytes can contain a picture that takes gigabytes in a browser. Only the file's
+header is read; the picture is not decoded. Browsers recognise a picture by its first bytes and
+ignore its declared kind.
 """
 
 from __future__ import annotations
@@ -12,24 +13,28 @@ import io
 import re
 import struct
 
-# A photo of a page has 12 to 24 million pixels. Each takes 4 bytes in a browser.
+# A photo of a page has 12 to 24 million pixels. Each pixel takes 4 bytes in a browser.
 MAX_PIXELS = 25_000_000  # of one picture
 MAX_PIXELS_IN_ALL = 100_000_000  # of all pictures of a notebook, or of an answer
 PNG, JPEG, GIF = b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", (b"GIF87a", b"GIF89a")
 PNG_HEADER = struct.Struct(">8s4x4sII")
-# Other kinds that browsers show: BMP, icons, JPEG XL. WebP and AVIF begin like other files.
+# Other kinds that browsers show: BMP, icons, JPEG XL. WebP and AVIF are not here, because their
+# first bytes are also those of other files.
 OTHERS = (b"BM", b"\0\0\1\0", b"\0\0\2\0", b"\xff\x0a", b"\0\0\0\x0cJXL ")
 TOO_LARGE = (
     f"(This picture is not shown: pages show PNG, JPEG and GIF up to {MAX_PIXELS:,} pixels.)"
 )
-TOO_MANY = f"(This picture is not shown: a page shows {MAX_PIXELS_IN_ALL:,} pixels in all.)"
+TOO_MANY = (
+    "(This picture is not shown: the pictures of a page together can have up to "
+    f"{MAX_PIXELS_IN_ALL:,} pixels.)"
+)
 
 
 def pixels(encoded: str) -> int:
-    """Return how many pixels a picture in Base64 has; 0 for what no browser takes for a picture.
+    """Return the number of pixels of a picture in Base64; 0 if no browser shows it as a picture.
 
-    What is a picture of another kind than PNG, JPEG and GIF, or has a header that can't be read,
-    counts as more than `MAX_PIXELS`.
+    A picture that is not PNG, JPEG or GIF, or that has an unreadable header, counts as larger than
+    `MAX_PIXELS`.
     """
     text = re.sub(r"[\s=]+", "", encoded)
     try:
@@ -48,11 +53,11 @@ def pixels(encoded: str) -> int:
 
 
 def _by_pillow(data: bytes) -> int:
-    from PIL import Image  # here, because most notebooks have none of these
+    from PIL import Image  # here, because most notebooks have no such pictures
 
     try:
-        # a GIF may be larger than its header says, by its first frame; this looks at both
+        # a GIF's first frame may be larger than the header says; opening the file checks both
         with Image.open(io.BytesIO(data), formats=("JPEG", "GIF")) as picture:
             return picture.width * picture.height
-    except Exception:  # it raises anything, also where the picture is far too large
+    except Exception:  # PIL may raise any error, also for a picture that is far too large
         return MAX_PIXELS + 1

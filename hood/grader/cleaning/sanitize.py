@@ -1,4 +1,4 @@
-"""Make what a learner wrote safe to show in another person's browser."""
+"""Make a learner's text and outputs safe to show in another person's browser."""
 
 from __future__ import annotations
 
@@ -36,21 +36,21 @@ STYLES = {"background-color", "clear", "color", "direction", "display", "float",
 STYLES |= {"font-family", "font-size", "font-style", "font-weight", "height", "letter-spacing"}
 STYLES |= {"line-height", "overflow", "text-align", "text-decoration", "text-indent"}
 STYLES |= {"vertical-align", "white-space", "width"}
-# Many of the page's own classes lay something over the page. An output keeps that of tables alone.
+# Many of the page's own classes can cover the page. An output keeps only the class of tables.
 CLASSES = {"dataframe"}
-# Those that the page's renderer itself gives to headings, tasks and code: a token's has three
-# letters or fewer.
+# Classes that the page's renderer gives to headings, tasks and code: a token's class has at most
+# three letters.
 RENDERED = re.compile(r"anchor-link|highlight|task-list-item|language-\S+|[a-z][a-z0-9]{0,2}")
-# What it makes of `- [x]`. Whatever else is an `<input` is taken out of a learner's text before.
+# The renderer's HTML for `- [x]`. Any other `<input` is removed from a learner's text first.
 BOX = re.compile(
     r'<input class="task-list-item-checkbox" type="checkbox" disabled(?P<done> checked)?/>'
 )
-# Values that a style may have: words, numbers and colours, nothing that loads a resource.
+# Allowed values of a style: words, numbers and colours, but nothing that loads a resource.
 PLAIN = re.compile(r"(?:[\w\s.,%#!+-]|\b(?:rgb|hsl)a?\([\d\s.,%/]*\))*")
-# The start of a tag, a comment or a declaration; `a < b` is none of them.
+# The start of a tag, a comment or a declaration; the `<` of `a < b` is not such a start.
 MARKUP = re.compile(r"<[a-zA-Z/!?]")
-# All names of tags, and a `<` that begins none: `if a<b`, `List<int>`. In markdown that is text; a
-# cleaner of HTML takes it for a tag, which may go on to the text's end.
+# All names of tags, and a `<` that does not begin a tag: `if a<b`, `List<int>`. In markdown such a
+# `<` is text, but a cleaner of HTML reads it as a tag that may continue to the end of the text.
 NAMES = "|".join(TAGS) + "|abbr|acronym|address|applet|area|article|aside|audio|base|basefont|bdi"
 NAMES += "|bdo|bgsound|big|blink|body|button|canvas|center|cite|col|colgroup|command|data|datalist"
 NAMES += "|dfn|dialog|dir|embed|fieldset|font|footer|form|frame|frameset|head|header|hgroup|html"
@@ -61,32 +61,31 @@ NAMES += "|section|select|slot|source|strike|style|svg|template|textarea|time|ti
 NAMES += "|video|wbr|xmp"
 LOOSE = re.compile(rf"<(?=[a-z/])(?!/?(?:{NAMES})(?:\s[^<>]*|/?)>)", re.IGNORECASE)
 PICTURE = re.compile(r"data:image/(png|jpeg|gif);base64,[A-Za-z0-9+/=\s]*\Z")
-# a picture in markdown; those in HTML are counted where that is cleaned
+# a picture in markdown; pictures in HTML are counted when the HTML is cleaned
 INSIDE = re.compile(r"(?<![\"'=])data:image/[a-z]++;base64,[A-Za-z0-9+/=]++")
 PICTURE_KINDS = ("image/png", "image/jpeg")
 BASE64 = re.compile(r"[A-Za-z0-9+/=\s]*")
-# A word, and whether it is an attribute's name. Possessive, so it takes linear time.
+# A word, and whether it is an attribute's name. The pattern is possessive, so it takes linear time.
 WORD = re.compile(r"[^\s\"'<>/=]++(?P<given>\s*+=)?")
 TAG = re.compile(r"<[a-zA-Z/][^\s/>]*")
-# Tags that, left open, a browser opens again in each following block.
+# Tags that a browser reopens in each following block if they are not closed.
 REOPENED = re.compile(
     r"<(?:a|b|big|code|em|font|i|nobr|s|small|strike|strong|tt|u)[\s/>]", re.IGNORECASE
 )
-# Limits for one text: tags, and pairs of a tag and a reopened tag, each of which takes time to
-# parse.
+# Limits for one text: tags, and pairs of a tag and a reopened tag (each pair takes time to parse).
 MAX_TAGS = 10_000
 MAX_REOPENED = 400_000
 # Limits for a whole notebook: tags, characters of markdown (also for one text), and characters of
-# pasted pictures, counted each time that one is shown.
+# pasted pictures, counted each time a picture is shown.
 MAX_TAGS_IN_ALL = 60_000
-# Parts of a text that are looked at one by one, where it can't be shown as a whole.
+# Parts of a text that are checked separately if the whole text can't be shown.
 MAX_BLOCKS = 64
 FENCE = re.compile(r"[\s>*+-]*(`{3,}|~{3,})")
 MAX_MARKDOWN, MAX_MARKDOWN_IN_ALL = 20_000, 200_000
 MAX_PICTURES_IN_ALL = 1 << 25
-TOO_MUCH = "... this has too much markup to be shown ..."
-# What is said where something is left out that a notebook shows: a kind, or a part of HTML.
-NOT_SHOWN = "(This output is not shown: it is of the kind {}. Pages show text, PNG and JPEG.)"
+TOO_MUCH = "... this text has too much markup to show ..."
+# Messages for a left-out output, or a left-out part of HTML.
+NOT_SHOWN = "(This output is not shown: its kind is {}. Pages show text, PNG and JPEG.)"
 PART_NOT_SHOWN = "(A part of this output is not shown: {}.)"
 KIND = re.compile(r"[a-z]+/[\w.+-]{1,80}", re.ASCII)
 SEEN = re.compile(r"<(audio|canvas|embed|iframe|object|script|svg|video)[\s/>]", re.IGNORECASE)
@@ -96,9 +95,9 @@ WITH_SOURCE = re.compile(r"<img\s(?:[^<>]{0,300}?\s)??src=", re.IGNORECASE)
 class Sanitize(SanitizeHTML):
     """nbconvert's SanitizeHTML with the course's own list of harmless markup.
 
-    It applies to every output and to text cells that a learner wrote; for links see
+    This class cleans every output and a learner's text cells; for links see
     :mod:`hood.grader.cleaning.links`. Pictures must be part of the page (``data:``). Markup that
-    would take long to clean or to render is shown as it was written or left out.
+    would take long to clean or to render is shown verbatim or left out.
     """
 
     enabled = Bool(True).tag(config=True)
@@ -120,7 +119,7 @@ class Sanitize(SanitizeHTML):
     def preprocess_cell(
         self, cell: NotebookNode, resources: Any, index: int
     ) -> tuple[NotebookNode, Any]:
-        """Sanitize a cell; text cells that came with the lab stay as they are."""
+        """Sanitize a cell; the lab's own text cells are not changed."""
         theirs = is_solution(cell) or cell.metadata.get(KEY, {}).get("by") == "learner"
         if cell.cell_type != "code" and theirs:
             cell.source = _as_text(without_brackets(cell.source))
@@ -173,16 +172,16 @@ class Sanitize(SanitizeHTML):
         return without_commands(_clean(text, self._kept))
 
     def _kept(self, tag: str, name: str, value: str) -> str | None:
-        """Return what :func:`kept` does, within the notebook's limit on pixels."""
+        """Return the result of :func:`kept`, within the notebook's limit on pixels."""
         found = kept(tag, name, value)
         if found and (tag, name) == ("img", "src") and not self._spend("pixels", _pixels(value)):
             return None
         return found
 
     def _without_large_pictures(self, data: dict[str, Any]) -> None:
-        """Leave out the pictures of an output that take too much memory in a browser, and say so.
+        """Replace pictures that take too much memory in a browser by a message.
 
-        A picture that stands in for another output, such as a page, has no sentence.
+        If the output also has another form, such as HTML, pages show that form and no message.
         """
         for kind in PICTURE_KINDS:
             if kind in data:
@@ -195,7 +194,7 @@ class Sanitize(SanitizeHTML):
                 data["text/plain"] = f"{words}\n\n{said}" if words else said
 
     def _harmless(self, markdown: str, attachments: Mapping[str, Any]) -> str:
-        """Return what :func:`_shown` does or, above a limit, the text as it was written."""
+        """Return the result of :func:`_shown`; above a limit, return the text verbatim."""
         pictures = [data for images in attachments.values() for data in images.values()]
         shown = markdown.count("![") * max(map(len, pictures), default=0)
         counts = [pixels(_joined(data)) for data in pictures]
@@ -214,14 +213,14 @@ class Sanitize(SanitizeHTML):
 
 
 def _as_text(markdown: str) -> str:
-    """Return markdown with a space of no width behind each `<` that begins no tag of HTML."""
+    """Return markdown with a zero-width space after each `<` that does not begin a tag of HTML."""
     return LOOSE.sub("<\u200b", markdown)
 
 
 def _left_out(had: Mapping[str, Any], kept: Mapping[str, Any], markup: str) -> str:
-    """Return a sentence about what would be seen of an output, and is left out; or nothing.
+    """Return a sentence about an output's visible parts that are left out; empty if there are none.
 
-    ``markup`` is the kind of output that a page shows of it, empty if it is plain text.
+    ``markup`` is the MIME type that a page shows of this output; empty for plain text.
     """
     if markup:
         written, shown = _joined(had[markup]), _joined(kept[markup])
@@ -241,11 +240,11 @@ def _joined(text: Any) -> str:
 
 
 def _shown(markdown: str, attachments: Mapping[str, Any]) -> str:
-    """Return markdown, whose HTML is clean, so that all that it renders to is harmless.
+    """Return markdown that renders to harmless HTML; any HTML in ``markdown`` is already clean.
 
-    Markdown makes links from more spellings than :func:`without_links` can list. So the page's own
-    renderer is run on the result. If it is not harmless, the paragraphs are shown as they were
-    written that are not, and if these are not what does it, all of them.
+    Markdown makes links from more spellings than :func:`without_links` can list, so the page's own
+    renderer is run on the result. If the result is not harmless, the harmful paragraphs are shown
+    verbatim. If the result is still not harmless, the whole text is shown verbatim.
     """
     shown = without_links(markdown, attachments)
     if _renders_clean(shown, attachments):
@@ -258,7 +257,7 @@ def _shown(markdown: str, attachments: Mapping[str, Any]) -> str:
 
 
 def _blocks(markdown: str) -> list[str]:
-    """Return a text's paragraphs, several as one where there are many; code with a fence is one."""
+    """Return a text's paragraphs, merged if there are many; fenced code is one paragraph."""
     blocks: list[list[str]] = [[]]
     fence = ""
     for line in markdown.split("\n"):
@@ -274,7 +273,7 @@ def _blocks(markdown: str) -> list[str]:
 
 
 def with_signs(page: str) -> str:
-    """Return HTML of the page's renderer with a sign for each box of a task."""
+    """Return the renderer's HTML with a sign in place of the box of each task."""
     return BOX.sub(lambda box: "\u2611 " if box["done"] else "\u2610 ", page)
 
 
@@ -286,14 +285,15 @@ def _renders_clean(markdown: str, attachments: Mapping[str, Any]) -> bool:
     try:
         page = MarkdownWithMath(IPythonRenderer(escape=False, attachments=pictures))
         rendered = with_signs(page.render(markdown))
-    except Exception:  # the renderer may raise anything, for a missing attachment or deep nesting
+    except Exception:  # any error, for example for a missing attachment or deep nesting
         return False
     tags = TAG.findall(rendered)
     if len(tags) > MAX_TAGS or len(tags) * len(REOPENED.findall(rendered)) > MAX_REOPENED:
         return False
     if {tag.lstrip("</").lower() for tag in tags} - TAGS:
         return False
-    # Rename the attributes: nh3 drops those with a refused URL before it calls the filter.
+    # Rename the attributes, because nh3 drops any attribute with a refused URL before it calls the
+    # filter.
     mark = f"x{secrets.token_hex(8)}-"
     renamed = WORD.sub(lambda word: mark * bool(word["given"]) + word[0], rendered)
     refused = []
@@ -301,7 +301,7 @@ def _renders_clean(markdown: str, attachments: Mapping[str, Any]) -> bool:
     def note(tag: str, name: str, value: str) -> str:
         name, value = name.removeprefix(mark), value.replace(mark, "")
         fine = name == "id" or kept(tag, name, value) == value
-        if name == "style":  # of a table's column the renderer writes `text-align:right`
+        if name == "style":  # for a table's column the renderer writes `text-align:right`
             fine = _style(value).replace(" ", "") == value.replace(" ", "")
         if name == "class":
             fine = all(w in CLASSES or RENDERED.fullmatch(w) for w in value.split())
@@ -350,7 +350,7 @@ def kept(tag: str, name: str, value: str) -> str | None:
 
 
 def _pixels(address: str) -> int:
-    """Return how many pixels a picture has that is part of its address (``data:``)."""
+    """Return the number of pixels of a picture in a ``data:`` address."""
     return pixels(address.partition(",")[2])
 
 

@@ -1,1 +1,1 @@
-"""A notebook's cells are run in order, in a sandbox, and the graded ones are judged."""
+"""Run a notebook's cells in order, in a sandbox, and judge the graded cells."""

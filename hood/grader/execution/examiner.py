@@ -1,4 +1,4 @@
-"""Judge one graded cell from outside of the kernel, while the kernel executes it."""
+"""Judge one graded cell from outside the kernel, while the kernel executes it."""
 
 from __future__ import annotations
 
@@ -33,32 +33,34 @@ SERVE = '__import__("hood.judge.connection.rpc_server", fromlist=["serve"]).serv
 
 @contextlib.contextmanager
 def _usable() -> Iterator[None]:
-    """Turn an error of a check, which is no learner's fault, into a UserError."""
+    """Turn an error of a check (not the learner's fault) into a UserError."""
     try:
         yield
-    except (MemoryError, OSError, UserError):  # the machine's fault, or already said
+    except (MemoryError, OSError, UserError):  # the machine's fault, or already reported
         raise
     except Exception as error:
-        if OUT_OF_MEMORY in str(error):  # a library's word for it
+        if OUT_OF_MEMORY in str(error):  # a library's own message
             raise MemoryError(str(error)) from error
         said = f"{type(error).__name__}: {error}"
-        raise UserError(f"a check cannot be used: {said}. Is it in `selftest`?") from error
+        raise UserError(
+            f"a check cannot be used: {said}. Test the checks with `python -m hood selftest`"
+        ) from error
 
 
 def check_for(hidden: str, points: float) -> tuple[PhasePaths, Check]:
     """Return the check that a hidden part calls, and its phase.
 
-    Raises UserError when it can't be used, or gives other points than the cell has.
+    Raises UserError if the check can't be used, or if the check and the cell have different points.
     """
     with _usable():
         name, _, _ = read_call(hidden)
         phase, check = find_check(name)
     if not math.isclose(check.points, points):
         raise UserError(
-            f"the check {name!r} gives {check.points:g} points, and its cell in source/ has "
-            f"{points:g}: set both alike, in the lab's text and its check, and run "
-            "`python -m hood build`, with `--force` where source/ itself was edited, which drops "
-            "the edit"
+            f"the check {name!r} gives {check.points:g} points, but its cell in source/ has "
+            f"{points:g}. Use the same number in the lab's text and in the check, then run "
+            "`python -m hood build`. If source/ itself was edited, add `--force`: this drops the "
+            "edit"
         )
     return phase, check
 
@@ -67,10 +69,10 @@ class Examiner:
     """Call the learner's functions in the kernel and compute the verdict here.
 
     ``hidden`` is the hidden part of the graded cell, with its call of ``verify``. ``points`` are
-    the points of the graded cell. ``code`` has the cells that ran so far, in which the learner's
-    code is looked up. ``kernel`` is told whether a thread waits for the
-    kernel. Raises UserError if the check cannot be loaded, cannot draw its cases, or gives other
-    points than the cell has. That is no learner's fault.
+    the points of the graded cell. ``code`` has the cells that have run until now; it is needed to
+    find the learner's code. A thread sends the calls, and tells ``kernel`` whether the thread waits
+    for an answer. Raises UserError if the check cannot be loaded or cannot make its cases, or if
+    the check and the cell have different points. None of these errors is the learner's fault.
     """
 
     def __init__(
@@ -90,15 +92,15 @@ class Examiner:
         self._named = all(k == v for k, v in (things or {name: thing}).items())
         self._verdict: Verdict | None = None
         named = ", ".join(f"{key!r}: {value}" for key, value in things.items())
-        # Code that the caller lets the kernel execute inside of :meth:`asking` or :meth:`seeking`;
-        # it answers calls until it is told to end
+        # Code that the caller executes in the kernel inside :meth:`asking` or :meth:`seeking`. The
+        # code answers calls until it receives a message that no more calls follow.
         self.question = f"{SERVE}({'{' + named + '}' if things else thing})"
 
     @contextlib.contextmanager
     def asking(self, seconds: float) -> Iterator[None]:
-        """Let a thread ask all cases while the kernel executes the question.
+        """Send all cases from a thread while the kernel executes the question.
 
-        When the context ends, the thread has ended too. ``seconds``: the time limit of the cell.
+        The thread ends when the context ends. ``seconds`` is the time limit of the cell.
         """
         with self._talking(lambda connection: ask(self._key, connection)):
             self._connection.limit = f"{seconds:g} s for all calls of this exercise"
@@ -106,33 +108,33 @@ class Examiner:
 
     @contextlib.contextmanager
     def seeking(self) -> Iterator[None]:
-        """Let a thread find failing examples after the verdict, as :meth:`asking` does."""
+        """Search for failing examples after the verdict, in a thread, as :meth:`asking` does."""
         parts, seed = self.unexampled(), fresh_seed()
         with self._talking(lambda found: find_examples(self._key, found, parts, seed)):
             yield
 
     def printed_too_much(self, said: str) -> None:
-        """Say that the call that is asked for is interrupted because of what it printed."""
+        """Record that the current call is interrupted because the notebook printed too much."""
         self._connection.printed_too_much(said)
 
     def finished(self) -> bool:
-        """Return whether each case had its answer; call it after the question's code ran."""
+        """Return whether every case has an answer; call this after the question's code ran."""
         return all(got.cause is not Cause.NO_REPLY for got in self._answers())
 
     def raised(self) -> list[tuple[str, str]]:
-        """Return the type and the message of each error that came of a case."""
+        """Return the type and the message of each error in a case."""
         found = [got.raised for got in self._answers()]
         return [(error.kinds[0], error.message) for error in found if error]
 
     def report(self) -> NotebookNode:
-        """Compute the verdict and return it for the notebook; call it after the question ran."""
+        """Compute the verdict and return it for the notebook; call this after the question ran."""
         claims = claims_of(self._key)
         verdict = assess(self._key, self._answers(), source=self._code, claims=claims)
         self._verdict = replace(verdict, parts=tuple(map(self._with_limit, verdict.parts)))
         return self._output(self._verdict)
 
     def _with_limit(self, part: PartResult) -> PartResult:
-        """Say how much there is of what the learner's code found lacking, as memory."""
+        """Name the limit in a part's problem if the code ran out of a resource, such as memory."""
         wrong = part.cause is Cause.WRONG_RESULT
         return replace(part, problem=self._limited(part.problem)) if wrong else part
 
@@ -141,17 +143,17 @@ class Examiner:
         return f"{problem}; a sandbox has {has}" if has else problem
 
     def report_with_examples(self) -> NotebookNode:
-        """Return the verdict with what was found; call it after the question ran again."""
+        """Return the verdict with examples; call this after the question has run a second time."""
         assert self._verdict is not None
         found = self._answers().items()
         limited = {part: replace(one, problem=self._limited(one.problem)) for part, one in found}
         return self._output(self._verdict.with_examples(limited))
 
     def unexampled(self) -> dict[str, str]:
-        """Return the parts for which to search examples, as :meth:`Verdict.unexampled` does.
+        """Return the parts that need examples, like :meth:`Verdict.unexampled`.
 
-        There are none if the hidden part passes the learner's code under another name than the
-        check uses, because the example's call would not run in the notebook.
+        The result is empty if the hidden part passes the learner's code under a different name than
+        the check uses, because then the example's call would not run in the notebook.
         """
         if self._verdict is None or not self._named:
             return {}
@@ -165,7 +167,7 @@ class Examiner:
             try:
                 yield
             finally:
-                self._connection.cut("it gave no answer")
+                self._connection.cut("the code gave no answer")
 
     def _run(self, talk: Callable[[Connection], Any]) -> Any:
         try:
@@ -173,11 +175,11 @@ class Examiner:
         finally:
             with contextlib.suppress(ConnectionLost):
                 self._connection.end()
-            self._kernel.wait(True)  # for the end of the cell
+            self._kernel.wait(True)  # the grader now waits for the end of the cell
 
     def _answers(self) -> Any:
         """Stop the thread and return its result."""
-        self._connection.cut("it gave no answer")
+        self._connection.cut("the code gave no answer")
         return self._talk.result()
 
     def _output(self, verdict: Verdict) -> NotebookNode:
@@ -188,8 +190,8 @@ class Examiner:
 def read_call(hidden: str) -> tuple[str, str, dict[str, str]]:
     """Read the arguments of the last call of ``verify``.
 
-    It returns the check's name; the code of the positional argument after it, or ``"None"``; and
-    the code of each keyword argument, by name, for an exercise with several functions.
+    Return three things: the check's name; the code of the next positional argument, or ``"None"``;
+    and, for an exercise with several functions, a dict with the code of each keyword argument.
     """
     calls = [
         node

@@ -1,4 +1,4 @@
-"""Run a rebuilt submission in a sandbox; whatever a cell does can only cost its own points."""
+"""Run a rebuilt submission in a sandbox. A faulty cell costs only its own points."""
 
 from __future__ import annotations
 
@@ -56,54 +56,57 @@ from hood.verdict import FULL, VERDICT_MIME, Cause
 if TYPE_CHECKING:
     from hood.grader.execution.examiner import Examiner
 
-# A kernel that prints on after the interrupt is killed when its output exceeds FLOOD times the
-# limit. On a busy machine several times the limit is printed before the interrupt arrives.
+# A kernel that keeps printing after the interrupt is killed when its output exceeds FLOOD times the
+# limit. On a busy machine, a kernel prints several times the limit before the interrupt arrives.
 FLOOD = 16
 MAX_COUNT = 1_000_000
 UNREADABLE = "the output of this cell could not be read"
-# For the failing examples of a whole notebook, which are searched after its last cell.
+# seconds for the failing examples of a whole notebook, which are searched after its last cell
 ALL_EXAMPLES_SECONDS = 20
 
 
 class TurnIsOver(Exception):
-    """A notebook takes longer than its turn, and would have more time if no others waited."""
+    """A notebook took longer than its turn. If no other job waited, it would get more time."""
 
 
 class KernelLost(Exception):
-    """A kernel died, and no limit was the reason: its notebook runs once more from its start."""
+    """A kernel died, but not at a limit, so its notebook is run once more from the beginning."""
 
 
 class Execute(NbGraderExecute):
     """nbgrader's Execute with additional rules:
 
-    - The kernel is ours (:mod:`hood.grader.inside.kernel`) and runs in its own sandbox. If this
-      machine cannot make one, nothing runs. ``unsafe_no_sandbox`` turns that off. Of nbgrader's
-      own, and nbclient's, settings only ``timeout`` is used.
-    - A cell that calls ``verify`` is judged here, outside of the sandbox, also where its visible
-      part raises. The kernel only answers calls; a verdict that comes from it does not count.
-    - The cases are drawn from ``metadata.open_the_hood.seed``, by default a fresh one. A sandboxed
-      kernel never learns it.
+    - The kernel is this project's own kernel (:mod:`hood.grader.inside.kernel`) and runs in its own
+      sandbox. If this machine cannot make a sandbox, nothing runs. ``unsafe_no_sandbox`` turns
+      sandboxes off. The only setting of nbgrader and nbclient that is used is ``timeout``.
+    - A cell that calls ``verify`` is judged here, outside the sandbox, even if its visible part
+      raises an error. The kernel only answers calls; a verdict from the kernel does not count.
+    - The cases come from the seed in ``metadata.open_the_hood.seed``, by default a new seed. A
+      sandboxed kernel never learns the seed.
     - Output on stderr costs no points.
     - After the last cell, when all verdicts are final, failing examples are searched for
-      (:mod:`hood.judge.examples.example`), unless ``metadata.open_the_hood.examples`` is false.
-      Whatever the learner's code does then can only cost the examples.
-    - The limits are those of the lab (:class:`hood.grader.sandbox.Limits`). A cell that takes too
-      long and a notebook that prints too much are interrupted. A kernel that ignores the interrupt
-      is killed, and the outputs of the later cells say so.
-    - A learner's own cells that no exercise needs have a time of their own, as long as that of all
-      else (:mod:`hood.grader.execution.own_time`): what they take costs no answer.
-    - Where a kernel dies in its sandbox and no limit was the reason, the notebook is run a second
-      time, because Linux or the machine may have killed it. Code that kills it does so again.
+      (:mod:`hood.judge.examples.example`). If ``metadata.open_the_hood.examples`` is false, this
+      step is left out. In this step, the learner's code can spoil only the examples.
+    - The limits are the lab's own limits (:class:`hood.grader.sandbox.Limits`). A cell that takes
+      too long and a notebook that prints too much are interrupted. A kernel that ignores the
+      interrupt is killed, and the outputs of the later cells say so.
+    - A learner's own cells that no exercise needs have a separate time limit, which is as long as
+      the limit of all other cells (:mod:`hood.grader.execution.own_time`). So these cells take no
+      time from the answers.
+    - If a kernel dies in its sandbox, but not at a limit, the notebook is run a second time,
+      because Linux or the machine may have killed the kernel. If the learner's code killed the
+      kernel, it will kill the kernel again.
     """
 
     timeout: Any
-    # Seconds of own time after which a sandbox's notebook raises TurnIsOver; 0 for no such limit
+    # Seconds of the sandbox's own time after which TurnIsOver is raised; 0 for no such limit
     turn = 0
-    ended: tuple[str, ...] = ()  # what was ended at a limit, in words
+    ended: tuple[str, ...] = ()  # cells stopped at a limit, in words
     seconds = 0.0  # of the sandbox's own time
 
     unsafe_no_sandbox = Bool(
-        False, help="Run submissions with the grader's own rights. Never use it on others' work."
+        False,
+        help="Run submissions with the grader's own rights. Never use it for other people's work.",
     ).tag(config=True)
 
     max_cell_seconds = Integer(
@@ -115,8 +118,8 @@ class Execute(NbGraderExecute):
     ) -> tuple[NotebookNode, Any]:
         """Run every code cell of ``nb``, in place.
 
-        Raises CannotSandbox, or ZygoteDied if the kernel was lost and the submission did not cause
-        it; UserError if the notebook is not in Python; TurnIsOver.
+        Raises CannotSandbox; TurnIsOver; ZygoteDied if the kernel was lost and the submission did
+        not cause the loss; UserError if the notebook is not in Python.
         """
         ours = nb.metadata.setdefault(KEY, NotebookNode())
         self._seed = RunRecord.of(nb.metadata).seed or secrets.token_hex(16)
@@ -137,11 +140,11 @@ class Execute(NbGraderExecute):
         while True:
             self.nb = nb
             self._stopped = ""
-            self._unwritten: set[str] = set()  # stubs that raised what a stub raises, by grade_id
+            self._unwritten: set[str] = set()  # grade_ids of stubs that raised NotImplementedError
             self._printed, self._flooded = 0, ""
             self._code = LearnerSource()
             self._newer = NewerPython(RunRecord.of(nb.metadata).python)
-            self._ended: dict[str, str] = {}  # types of errors, as for `final_outputs`
+            self._ended: dict[str, str] = {}  # types of errors, for `final_outputs`
             self._wrong: list[tuple[NotebookNode, Examiner]] = []
             self._above = ""
             self._asking: Examiner | None = None
@@ -150,11 +153,13 @@ class Execute(NbGraderExecute):
                 self._run_all(Path(path) if path else None)
                 return nb, resources
             except ZygoteDied:
-                if self._in_turn:  # by the clock a short turn is soon over on a busy machine
+                if self._in_turn:  # on a busy machine, a short turn ends early by the clock
                     raise TurnIsOver from None
                 raise
             except KernelLost:
-                self.log.warning("the kernel died, and no limit was the reason: running once more")
+                self.log.warning(
+                    "the kernel died, but not at a limit: the notebook is run once more"
+                )
                 nb.cells, nb.metadata = as_before.cells, as_before.metadata
                 self._may_run_again = False
             finally:
@@ -181,7 +186,7 @@ class Execute(NbGraderExecute):
             self.kernel.end()
 
     def _end_turn(self) -> None:
-        """Raise TurnIsOver where it is: what the notebook would still have had is not known."""
+        """Raise TurnIsOver if the turn is over. The result so far is then not used."""
         if self._in_turn and self.kernel.passed() > self.turn:
             raise TurnIsOver
 
@@ -195,7 +200,7 @@ class Execute(NbGraderExecute):
                 NBGRADER: "autograde",
             }
             return UnsafeKernel(name, folder, environment)
-        # where nothing can be compiled, `compile: true` is as "trace", which compiles no C++
+        # without a compiler, `compile: true` acts like "trace", which compiles no C++
         compiles = ours.get("compile") is True and not compiler_lacks()
         traces = ours.get("compile") in (True, "trace") and not compiles
         return SandboxedKernel(
@@ -233,7 +238,7 @@ class Execute(NbGraderExecute):
     def _run_cell(self, cell: NotebookNode, seconds: int = 0) -> None:
         total, passed = self._limits.total_seconds, self.kernel.passed() - self._own_time.spared
         if self.unsafe_no_sandbox and passed > total and not self._stopped:
-            self.kernel.end()  # the zygote ends a sandbox at that limit
+            self.kernel.end()  # the zygote ends a kernel in a sandbox
             self._stopped = f"it ran longer than {total} s in all"
         self._limit(cell)
         self.timeout = seconds or self.timeout
@@ -274,16 +279,16 @@ class Execute(NbGraderExecute):
                 report.data.update(examiner.report_with_examples().data)
 
     def _limit(self, cell: NotebookNode) -> None:
-        """Set a cell's time limit; ``max_cell_seconds`` spares the lab's own cells, as imports."""
+        """Set a cell's time limit; ``max_cell_seconds`` does not limit the lab's own cells."""
         given = is_locked(cell) and not is_grade(cell)
         capped = self.max_cell_seconds and not given
         self.timeout = min(self._seconds, self.max_cell_seconds) if capped else self._seconds
 
     def _verify(self, hidden: str, cell: NotebookNode) -> tuple[list[NotebookNode], Stop | None]:
-        """Judge a graded cell; return the report, or the error if there is none, as `_run` does."""
+        """Judge a graded cell; return the report or an error, and why the cell stopped early."""
         if self.unsafe_no_sandbox or self._stopped:
             return self._run(hidden, cell)
-        # imported here, because it imports torch, which a lab without checks does not need
+        # here, because this imports torch, and a lab without checks does not need torch
         from hood.grader.execution.examiner import Examiner
 
         points = float(cell.metadata.nbgrader.points)
@@ -306,7 +311,7 @@ class Execute(NbGraderExecute):
             return [report], stop
 
     def _run(self, source: str, cell: NotebookNode) -> tuple[list[NotebookNode], Stop | None]:
-        """Execute code in the kernel; return the outputs, and why it did not run to its end."""
+        """Execute code in the kernel; return the outputs, and why the code stopped early."""
         self.kernel.bound = {}
         if self._stopped:
             return [], Stop(Cause.KERNEL_STOPPED, f"not run, because {self._stopped}")
@@ -328,7 +333,8 @@ class Execute(NbGraderExecute):
             if done["ename"] is not None:
                 self._raised, self._message = done["ename"], done["evalue"]
                 if all(output.get("ename") != self._raised for output in outputs.shown):
-                    line = f"{self._raised}: {done['evalue']}"  # showing it was switched off
+                    # the learner switched the error's display off
+                    line = f"{self._raised}: {done['evalue']}"
                     outputs.shown.append(_error(done["evalue"], self._raised, line))
         except TimeIsUp:
             self._raised, late = TIMED_OUT, f"stopped after {self.timeout} s"
@@ -351,7 +357,7 @@ class Execute(NbGraderExecute):
             self._stopped = f"the kernel died in {self._named(cell)}{why}"
             self.ended += (self._stopped,)
         except (BadMessage, RecursionError) as error:
-            # A learner's code can send any message. An unreadable one ends this cell only.
+            # A learner's code can send any message. An unreadable message ends only this cell.
             self.log.warning("An output of %s could not be read: %s", self._named(cell), error)
             stop = Stop(Cause.NOT_EVALUATED, UNREADABLE)
         finally:
@@ -362,7 +368,7 @@ class Execute(NbGraderExecute):
             return [], stop or Stop(Cause.NOT_EVALUATED, UNREADABLE)
 
     def _has_room(self, size: int, outputs: Outputs) -> bool:
-        """Count the bytes of an output; return whether it is still within the notebook's limit."""
+        """Count an output's bytes; return whether the notebook is still within its limit."""
         before, most = self._printed, self._limits.output
         self._printed += size
         if self._printed <= most:
@@ -371,7 +377,7 @@ class Execute(NbGraderExecute):
             said = f"this notebook printed more than {most >> 10} KiB"
             outputs.shown.append(_error(said))
             if self._asking:
-                self._asking.printed_too_much(f"{said}, all that it and its calls may print")
+                self._asking.printed_too_much(f"{said}, the limit for the notebook and its calls")
             self.kernel.interrupt()
         elif before <= FLOOD * most < self._printed:
             self._flooded = f"this notebook printed more than {FLOOD * most >> 10} KiB"
@@ -380,7 +386,7 @@ class Execute(NbGraderExecute):
         return False
 
     def _named(self, cell: NotebookNode) -> str:
-        """Return words for a cell, in which nothing stands that a learner wrote."""
+        """Return words that identify a cell, without quoting a learner's text."""
         if own := cell.metadata.get("nbgrader", {}).get("grade_id"):
             return f"the cell `{own}`"
         return f"a cell {self._place()}"

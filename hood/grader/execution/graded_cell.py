@@ -64,9 +64,9 @@ def split_hidden(source: str) -> tuple[str, str] | None:
 
 
 def verified_parts(cell: NotebookNode) -> tuple[str, str] | None:
-    """Return ``(visible, hidden)`` of a cell whose grade comes from ``verify``; None for any other.
+    """Return ``(visible, hidden)`` of a cell if its grade comes from ``verify``; else None.
 
-    A graded cell that a learner writes is graded by a person, whatever it contains.
+    If a learner writes a graded cell, a person grades the cell, whatever its content.
     """
     if cell.cell_type != "code" or not is_grade(cell) or is_solution(cell):
         return None
@@ -86,17 +86,17 @@ def final_outputs(
     untouched: bool = False,
     ended: Mapping[str, str] | None = None,
 ) -> list[NotebookNode]:
-    """Return the outputs of a verified cell: those of its visible part, the report, the points.
+    """Return the outputs of a verified cell: its visible part's outputs, the report, the points.
 
-    Of the hidden part's outputs only the report is kept, because a learner's function could print
-    its hidden arguments. ``stop`` says why there is no verdict, if the cell was stopped;
-    ``untouched`` says whether the stub above it says that nobody has written an answer; ``ended``
-    has the type of the error that ended a cell, by the names that the cell would have defined.
+    The report is the only output of the hidden part that is kept, because a learner's function
+    could print its hidden arguments. ``stop`` says why there is no verdict, if the cell was
+    stopped. ``untouched`` says whether the stub above the cell is unchanged. If an error ended a
+    cell, ``ended`` maps each name that the cell would have defined to the error's type.
     """
     grade_id, points = cell.metadata.nbgrader.grade_id, float(cell.metadata.nbgrader.points)
     # The points are read from the report and not from the cell's result, because a learner's code
-    # can change how results are displayed. An error beside a report was shown by something else,
-    # such as a thread of the learner's, because a report is made after all questions.
+    # can change how results are displayed. A report is made after the kernel has answered all
+    # questions. So an error beside a report has another cause, such as a learner's thread.
     reports = [
         output
         for output in hidden
@@ -111,7 +111,7 @@ def final_outputs(
     if earned is None:
         stop = stop or _why(hidden, ended or {})
         status = Status.NOT_RUN
-        if untouched and stop.cause is Cause.UNDEFINED_NAME:  # a stub that defines nothing
+        if untouched and stop.cause is Cause.UNDEFINED_NAME:  # a stub that defines no name
             status, stop = Status.NOT_ATTEMPTED, Stop(Cause.NOT_ATTEMPTED, "not attempted yet")
         said = Verdict(grade_id, points, status, cause=stop.cause, problem=stop.problem)
         earned_so_far = "–" if stop.cause is Cause.NEWER_PYTHON else "0"
@@ -148,7 +148,7 @@ def _why(hidden: list[NotebookNode], ended: Mapping[str, str]) -> Stop:
 
 
 def read_verdicts(nb: NotebookNode) -> dict[str, Verdict]:
-    """Return the verdict of each verified cell of a graded notebook, by ``grade_id``."""
+    """Return a dict from ``grade_id`` to verdict, for the verified cells of a graded notebook."""
     return {
         cell.metadata.nbgrader.grade_id: Verdict.from_json(output.data[VERDICT_MIME])
         for cell in nb.cells
@@ -166,13 +166,13 @@ def without_stderr(output: NotebookNode) -> NotebookNode:
 
 
 def without_verdict(output: NotebookNode) -> NotebookNode:
-    """Return an output of the learner's code without what only the grader's report has."""
+    """Return an output of the learner's code without the key that only the grader may set."""
     output.get("data", {}).pop(VERDICT_MIME, None)
     return output
 
 
 def as_display(output: NotebookNode) -> NotebookNode:
-    """Return an output as one that nbgrader does not grade: errors and results become displays."""
+    """Return an output that nbgrader does not grade: errors and results become displays."""
     if output.output_type == "error":
         text = plain("\n".join(output.traceback)) or f"{output.ename}: {plain(output.evalue)}"
         return made_output("display_data", data={"text/plain": text})
@@ -182,7 +182,7 @@ def as_display(output: NotebookNode) -> NotebookNode:
 
 
 def shorten_outputs(outputs: list[NotebookNode], most: int = MAX_TEXT) -> list[NotebookNode]:
-    """Shorten printed text to ``most`` characters in all, and text of each other output as well."""
+    """Shorten all printed text together, and every other plain text, to ``most`` characters."""
     kept, left = [], most
     for output in outputs:
         if output.output_type == "stream":
@@ -209,7 +209,7 @@ def _cut(text: str, most: int) -> str:
 
 
 def _fitting(kind: str, text: str | list[str], most: int) -> str:
-    """Shorten text of a display; markup stays whole or is dropped, since a half may be invalid."""
+    """Shorten text of a display. Long markup is left out, because a part of it may be invalid."""
     text = text if isinstance(text, str) else "".join(text)
     if kind == "text/plain":
         return _cut(text, most)
@@ -217,5 +217,5 @@ def _fitting(kind: str, text: str | list[str], most: int) -> str:
 
 
 def plain(text: str) -> str:
-    """Return text without colours, links and movements of the cursor."""
+    """Return text without colours, links and cursor movements."""
     return ANSI.sub("", text)

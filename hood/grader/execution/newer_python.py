@@ -1,8 +1,9 @@
-"""Tell what a notebook lacks because it was written with a newer Python than this machine's.
+"""Detect failures of code that was written for a newer Python than this machine has.
 
-That is code which is no Python here, and modules and names that the standard library does not have
-yet. The notebook's own metadata says which Python it was, and the learner's kernel which error came
-of it. Both are claims: to forge them gains no point, only a look by a person.
+Such code does not parse here, or uses modules and names that this standard library does not have
+yet. The notebook's metadata has the learner's version of Python, and the learner's kernel reports
+the error. A learner could forge the version and the error. A forgery gains no points, because a
+person looks at the answer.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ from hood.verdict import Cause
 
 OURS = sys.version_info[:2]
 VERSION = re.compile(r"(\d)\.(\d{1,3})(?![\d])")
-# Modules of the standard library that this Python need not have.
+# Modules of the standard library, including those that this Python may not have.
 LIBRARY = sys.stdlib_module_names | words("annotationlib compression")
-# What Python says of what a module lacks, with the module.
+# Python's messages about missing names and modules. Each message contains the module's name.
 LACKS = {
     "ImportError": re.compile(r"cannot import name '\w+' from '(\w+)[.\w]*'"),
     "ModuleNotFoundError": re.compile(r"No module named '(\w+)[.\w]*'"),
@@ -32,10 +33,10 @@ LACKS = {
 
 
 class NewerPython:
-    """What the cells that ran so far could not define, as long as the notebook's Python is newer.
+    """The names that cells could not define because the notebook's Python is newer.
 
-    ``version`` is what the notebook says, such as ``3.13.5``; anything else means that it says
-    nothing.
+    ``version`` is the notebook's version of Python, such as ``3.13.5``; any text that is no such
+    number counts as an unknown version.
     """
 
     def __init__(self, version: str):
@@ -45,9 +46,9 @@ class NewerPython:
         self._lacking: dict[str, str] = {}  # name -> why no cell defined it
 
     def ran(self, source: str, given: bool, error: str = "", message: str = "") -> None:
-        """Note a cell that ran, and the type and the message of the error that ended it, if any.
+        """Record a cell that ran, and the type and message of the error if an error ended the cell.
 
-        ``given`` says whether it came with the lab.
+        ``given`` says whether the cell came with the lab.
         """
         if self._theirs <= OURS:
             return
@@ -63,31 +64,31 @@ class NewerPython:
     def stop(
         self, hidden: str, code: LearnerSource, raised: Iterable[tuple[str, str]] = ()
     ) -> Stop | None:
-        """Return why an answer that did not earn its points waits for a person; None if it doesn't.
+        """Return why an answer without full points must wait for a person, or None.
 
-        ``hidden`` is the graded cell's code, which names what is judged; ``raised`` has the types
-        and messages of the errors that came of calls.
+        ``hidden`` is the graded cell's code, which names the judged object; ``raised`` has the
+        types and messages of errors from calls.
         """
         if self._theirs <= OURS:
             return None
         why = next(filter(None, (_why(*one) for one in raised)), "")
         if not why and self._lacking:
             names = {node.id for node in ast.walk(ast.parse(hidden)) if isinstance(node, ast.Name)}
-            with contextlib.suppress(RecursionError):  # it is made of too much
+            with contextlib.suppress(RecursionError):  # the code is nested too deeply
                 names = names.union(*map(code.reads, names))
             why = next((self._lacking[name] for name in sorted(names & self._lacking.keys())), "")
         if not why:
             return None
         theirs, ours = (".".join(map(str, version)) for version in (self._theirs, OURS))
         problem = (
-            f"no mark yet: the notebook was written with Python {theirs}, and the machine that "
-            f"grades has Python {ours}, where {why}. A person will look at it"
+            f"no mark yet: the notebook was written with Python {theirs}, but the grading "
+            f"machine has Python {ours}: {why}. A person will look at it"
         )
         return Stop(Cause.NEWER_PYTHON, problem)
 
 
 def _why(error: str, message: str) -> str:
-    """Return, in words, what this Python lacks by an error; empty if it may be another's fault."""
+    """Return in words what this Python lacks if an error shows it; else an empty text."""
     if error == "SyntaxError":
         return "a cell that this answer needs does not parse (SyntaxError)"
     found = LACKS[error].match(message) if error in LACKS else None

@@ -1,7 +1,7 @@
-"""Find a learner's own cells that no exercise needs: what grading may leave out to save its time.
+"""Find a learner's own cells that no exercise needs: grading may leave them out to save time.
 
-Names are read, as :mod:`hood.judge.source.learner_source` reads them. What a cell does beside that,
-such as writing a file, is not seen.
+Only names are compared, as in :mod:`hood.judge.source.learner_source`. Other effects of a cell,
+such as writing a file, are not seen.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ BINDS_UNSEEN = re.compile(
 
 
 def is_own(cell: NotebookNode) -> bool:
-    """Return whether a rebuilt notebook's cell of code is a learner's, and no answer."""
+    """Return whether a code cell of a rebuilt notebook is a learner's own cell, not an answer."""
     return cell.cell_type == "code" and cell.metadata.get(KEY, {}).get("by") == "learner"
 
 
 def unneeded(cells: Sequence[NotebookNode]) -> set[str]:
-    """Return the ids of the learner's own cells that bind no name which an exercise reads.
+    """Return the ids of the learner's own cells that bind no name that an exercise reads.
 
-    What comes with the lab, such as ``torch``, an exercise has from there. A cell whose names can't
-    be read is needed.
+    An exercise is assumed to get the lab's own names, such as ``torch``, from the lab's cells. If
+    the names that a cell binds are not known, the cell counts as needed.
     """
     wanted, given = set[str](), set[str]()
     binding: dict[str, list[str]] = {}  # name -> the own cells that may bind it

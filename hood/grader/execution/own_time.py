@@ -1,4 +1,4 @@
-"""The time of a learner's own cells, which is not that of the answers."""
+"""Limit the time of a learner's own cells, separately from the time of the answers."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ from hood.grader.submission.notes import FEW, Note, NoteKind
 
 
 class OwnTime:
-    """The seconds that the learner's own cells of a notebook have together: as many as all else.
+    """The time for a learner's own cells in a notebook: as long as the time for all other cells.
 
-    When they are used up, an own cell that an exercise needs runs on the time of the answers, and
-    others are left out. A second run of the notebook has what the first left over.
+    When this time is used up, own cells that an exercise needs use the answers' time, and other own
+    cells are left out. A second run of the notebook gets the time that the first run did not use.
     """
 
     def __init__(self, cells: list[NotebookNode], seconds: int, grace: int) -> None:
-        self.spared = 0.0  # seconds that they took of the kernel that runs now
+        self.spared = 0.0  # seconds that own cells took in the current kernel
         self._cells, self._seconds, self._grace = cells, seconds, grace
         self._left = float(seconds)
         self._unneeded: set[str] | None = None
-        self._places = Counter[str]()  # how many there were, by what stands above them
+        self._places = Counter[str]()  # the number of own cells, by the exercise above them
         self._took: list[tuple[float, str]] = []
         self._left_out = 0
 
     def start(self) -> None:
-        """Count the cells and the seconds of a new kernel."""
+        """Begin to count cells and seconds for a new kernel."""
         self.spared, self._left_out = 0.0, 0
         self._places.clear()
         self._took.clear()
 
     def limit(self, cell: NotebookNode, seconds: int) -> int | None:
-        """Return how long an own cell may run, at most ``seconds``; 0 if it is left out.
+        """Return how long an own cell may run, at most ``seconds``; 0 if the cell is left out.
 
-        None means that its time is that of the answers.
+        None means that the cell uses the answers' time.
         """
         if self._left >= seconds:
             return seconds
@@ -50,13 +50,13 @@ class OwnTime:
         return min(seconds, math.ceil(self._left))
 
     def leave_out(self) -> str:
-        """Count a cell that does not run, and return what its learner is told."""
+        """Count a cell that does not run, and return the message for the learner."""
         self._left_out += 1
-        return f"left out: {self._what} was up before, and no exercise needs this cell"
+        return f"left out: {self._what} was used up, and no exercise needs this cell"
 
     @contextmanager
     def spent(self, kernel: Kernel, most: int, below: str) -> Iterator[None]:
-        """Count what a cell takes that runs inside, at most ``most`` seconds and the grace."""
+        """Count the time of the enclosed cell, up to ``most`` seconds plus the grace."""
         self._places[below] += 1
         begun, most = kernel.passed(), most + self._grace + 1
         kernel.spare(self.spared + most)
@@ -70,18 +70,18 @@ class OwnTime:
             self._took.append((took, f"cell {self._places[below]} {below}"))
 
     def note(self) -> Note | None:
-        """Return what the learner is told if the time was up; else None."""
+        """Return the note for the learner if the time was used up; else None."""
         if self._left > 0:
             return None
         longest = sorted(self._took, reverse=True)[:FEW]
         took = ", ".join(f"{seconds:.0f} s in {where}" for seconds, where in longest)
         what = f"{self._what[:1].upper()}{self._what[1:]}"
-        said = f"{what} was up in {self._took[-1][1]}. The longest: {took}."
+        said = f"{what} was used up in {self._took[-1][1]}. These cells took longest: {took}."
         if self._left_out:
             cells = "1 cell" if self._left_out == 1 else f"{self._left_out} cells"
-            said += f" After that {cells} that no exercise needs did not run."
+            said += f" After this time, {cells} that no exercise needs did not run."
         return Note(NoteKind.OWN_TIME, said)
 
     @property
     def _what(self) -> str:
-        return f"the time of {self._seconds} s for all cells of your own"
+        return f"the time of {self._seconds} s for all of your own cells"

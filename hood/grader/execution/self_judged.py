@@ -1,9 +1,9 @@
 """Decide what feedback may show of plain hidden tests, which run in the learner's own kernel.
 
-A function that such a test calls can read its source, and everything that the kernel sends from
-then on, a report by ``verify`` included, may contain it in any encoding. So the learner is only
-told what existed before the run: the type of a built-in exception, and the instructor's own
-message, if the actual message matches it.
+A function that such a test calls can read the test's source. After that, everything that the kernel
+sends, even a report by ``verify``, may contain the source in any encoding. So feedback shows only
+text that existed before the run: the type of a built-in exception, and the instructor's own
+message, if the actual message matches the instructor's.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ OURS = {
 }
 OTHER_TYPE = "an exception"
 NOTE = (
-    "From here on this page shows no output: hidden tests have run, and what runs with or after "
-    "them could print them. Run the notebook yourself to see what your cells show."
+    "From here on this page shows no output: hidden tests have run, and later code could "
+    "print these tests. Run the notebook yourself to see your cells' output."
 )
 BUILT_IN = {
     name
@@ -44,7 +44,7 @@ def is_self_judged(cell: NotebookNode) -> bool:
 
 
 def known_outputs(cell: NotebookNode) -> list[NotebookNode]:
-    """Return the outputs to show of a cell with plain hidden tests, or of one after such a cell."""
+    """Return what feedback shows of a cell with plain hidden tests, or of a later cell."""
     if not is_self_judged(cell):
         return []
     errors = [output for output in cell.outputs if output.output_type == "error"]
@@ -90,7 +90,7 @@ def _messages(source: str) -> Iterator[list[str]]:
 def _fits(said: str, texts: list[str]) -> bool:
     first, *others = map(re.escape, texts)
     *between, last = others or [""]
-    # atomic groups, which find each text at its first place alone, so that it takes linear time
+    # atomic groups match each text only at the text's first place, so the time is linear
     inner = "".join(f"(?>.*?{text})" for text in between)
     pattern = f"{first}{inner}.*{last}" if others else first
     return re.fullmatch(pattern, said, re.DOTALL) is not None

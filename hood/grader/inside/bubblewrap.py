@@ -19,12 +19,13 @@ from hood.grader.inside import course_sandbox, seccomp
 
 HOME = "/home/learner"
 WRITABLE = ("/tmp", HOME, "/dev/shm")
-USER = 1000  # in a user namespace; root gives each kernel an id of its own
+USER = 1000  # in a user namespace; root gives each kernel its own id
 SECONDS_TO_BUILD = 20
 SECONDS_OF_A_WAIT = 0.05
-DEVICES = ("full", "null", "random", "urandom")  # no terminals: all sandboxes share their number
+# No terminals: Linux counts the terminals of all sandboxes together.
+DEVICES = ("full", "null", "random", "urandom")
 STAY = "echo r; exec sleep infinity"  # what pid 1 runs
-KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)  # bubblewrap's exit status if it or its child was
+KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)  # if bubblewrap or its child was killed
 
 
 class SandboxError(Exception):
@@ -37,9 +38,9 @@ class SandboxLost(SandboxError):
 
 @dataclass
 class Sandbox:
-    """A sandbox and the two processes that keep it open, by their ids seen from outside."""
+    """A sandbox, and the two processes that keep it open, with their ids outside the sandbox."""
 
-    keeper: subprocess.Popen[bytes]  # bubblewrap, outside of the sandbox
+    keeper: subprocess.Popen[bytes]  # bubblewrap, outside the sandbox
     init: int  # pid 1 of the sandbox
     init_fd: int  # its pidfd
     kernel: int = 0  # the kernel; 0 before it is started
@@ -52,11 +53,12 @@ class Sandbox:
     def close(self, meanwhile: Callable[[], object] = lambda: None) -> int:
         """Kill the sandbox, and wait until all its processes have ended.
 
-        ``meanwhile`` is called again and again, because a process whose parent ends becomes
-        another's child. Return the kernel's exit status, negative if a signal ended it.
+        An orphaned process becomes the child of another process. So this method calls ``meanwhile``
+        again and again while it waits. Return the kernel's exit status, which is negative if a
+        signal ended the kernel.
         """
         with contextlib.suppress(ProcessLookupError):
-            # the kernel of Linux then kills every process in the sandbox
+            # Linux then kills every process in the sandbox
             signal.pidfd_send_signal(self.init_fd, signal.SIGKILL)
         status = 0
         if self.kernel:
@@ -64,7 +66,8 @@ class Sandbox:
             status = os.waitstatus_to_exitcode(os.waitpid(self.kernel, 0)[1])
         _wait(self.init_fd, meanwhile)
         self.keeper.wait()
-        with contextlib.suppress(ChildProcessError):  # ours only if bubblewrap ended before it
+        # pid 1 is our child only if bubblewrap ended first
+        with contextlib.suppress(ChildProcessError):
             os.waitpid(self.init, 0)
         for descriptor in (self.init_fd, self.kernel_fd):
             if descriptor >= 0:
@@ -77,9 +80,9 @@ def _command(
 ) -> list[str]:
     """Return bubblewrap's options; see :func:`build`.
 
-    The descriptors are for its report, /etc/passwd, /etc/group, and the system call filter of the
-    two processes that keep the sandbox open. They have a filter because the learner's code may be
-    able to write to their memory.
+    The descriptors are for bubblewrap's report, for /etc/passwd and /etc/group, and for the system
+    call filter of the two processes that keep the sandbox open. These processes have a filter
+    because the learner's code may be able to write to their memory.
     """
     report, passwd, group, refused = map(str, descriptors)
     stage, hidden = told["stage"], told["hidden"]
@@ -102,12 +105,12 @@ def _command(
     out += ["--perms", "0644", "--ro-bind-data", passwd, "/etc/passwd"]
     out += ["--perms", "0644", "--ro-bind-data", group, "/etc/group"]
     out += ["--proc", "/proc"]
-    # whatever is not of a process hides behind a copy or an empty file or folder
+    # a copy, or an empty file or folder, hides each entry that does not belong to a process
     for name in sorted(os.listdir("/proc")):
         if os.path.exists(f"{stage}/proc/{name}"):
             out += ["--ro-bind", f"{stage}/proc/{name}", f"/proc/{name}"]
-    # A process may write to its own files of /proc, with which it steers Linux: which process is
-    # killed first when memory ends, and what of it goes into a dump.
+    # Read-only, because a process could write to its own files in /proc. Such a process could then
+    # choose which process is killed first when memory runs out, and what goes into a dump.
     out += ["--remount-ro", "/proc", "--ro-bind", f"{stage}/sys", "/sys"]
     out += ["--perms", "0755", "--tmpfs", "/dev"]
     for name in DEVICES:
@@ -115,7 +118,7 @@ def _command(
     for name, to in (("fd", ""), ("stdin", "/0"), ("stdout", "/1"), ("stderr", "/2")):
         out += ["--symlink", f"/proc/self/fd{to}", f"/dev/{name}"]
     # /dev/full reads as zeros, as /dev/zero does, but cannot be mapped. A shared mapping of
-    # /dev/zero is memory that belongs to no process, so the meter would not see it.
+    # /dev/zero is memory that belongs to no process, so the meter could not see it.
     out += ["--dev-bind", "/dev/full", "/dev/zero", *_folder("/dev/shm")]
     out += ["--remount-ro", "/dev", *_folder("/home")]
     for place in WRITABLE:
@@ -147,12 +150,13 @@ def build(told: Mapping[str, Any], asked: Mapping[str, Any]) -> Sandbox:
     """Start bubblewrap and wait until its sandbox is complete.
 
     Call it from the main thread: bubblewrap dies with the thread that started it. ``told`` is the
-    zygote's first message (:func:`hood.grader.inside.zygote.main`). ``asked`` has ``tmp``, the
-    bytes of each writable file system; the ``user`` that /etc/passwd names; and ``headers``, the
+    zygote's first message (:func:`hood.grader.inside.zygote.main`). ``asked`` has ``tmp``, the size
+    in bytes of each writable file system; ``user``, the id in /etc/passwd; and ``headers``, the
     folder of :mod:`hood.grader.sandbox.compiled_headers` or None.
 
-    Raises SandboxLost if bubblewrap or its sandbox was killed, SandboxError if it made no sandbox,
-    and OSError if this machine has no process or descriptor to give. Then no process is left.
+    Raises SandboxLost if bubblewrap or its sandbox was killed, SandboxError if bubblewrap made no
+    sandbox, and OSError if this machine has no free process or descriptor. After an error no
+    process is left.
     """
     if shutil.which("bwrap") is None:
         raise SandboxError("bubblewrap (`bwrap`) is not installed")
@@ -202,8 +206,9 @@ def build(told: Mapping[str, Any], asked: Mapping[str, Any]) -> Sandbox:
 def _complete(keeper: subprocess.Popen[bytes], out: int, errors: int, report: int) -> Sandbox:
     """Wait until a sandbox is complete, and return it; see :func:`build` for what it raises.
 
-    The descriptors are what bubblewrap's processes print to, and its report. Each is read once it
-    has something to say, and for a limited time: nobody watches the other sandboxes meanwhile.
+    ``out`` and ``errors`` have the output of bubblewrap's processes; ``report`` has bubblewrap's
+    report. Each descriptor is read when it has data. The time for this is limited, because other
+    sandboxes are not watched meanwhile.
     """
     end = time.monotonic() + SECONDS_TO_BUILD
     if _heard(out, 2, end) != b"r\n":
@@ -213,17 +218,17 @@ def _complete(keeper: subprocess.Popen[bytes], out: int, errors: int, report: in
             raise SandboxLost("bubblewrap was killed while it made a sandbox")
         _end(keeper)
         said = _heard(errors, 2000, time.monotonic()).decode(errors="replace").strip()
-        raise SandboxError(f"bubblewrap made no sandbox: {said or 'it said nothing'}")
+        raise SandboxError(f"bubblewrap made no sandbox: {said or 'it printed nothing'}")
     said_of_it = _heard(report, 4096, end)
     try:
         init = json.loads(said_of_it)["child-pid"]
         return Sandbox(keeper, init, os.pidfd_open(init))
     except ProcessLookupError:
-        raise SandboxLost("a sandbox was killed when it was complete") from None
+        raise SandboxLost("a sandbox was killed after it was complete") from None
     except (ValueError, LookupError, TypeError):
         raise SandboxError(
-            'bubblewrap should report the sandbox as JSON with "child-pid", the number of its '
-            f"first process; it reported {said_of_it[:200]!r}"
+            'bubblewrap should report the sandbox as JSON with "child-pid", the number of the '
+            f"sandbox's first process; it reported {said_of_it[:200]!r}"
         ) from None
 
 
@@ -237,7 +242,7 @@ def _end(keeper: subprocess.Popen[bytes]) -> None:
     for child in below:
         with contextlib.suppress(ProcessLookupError, ChildProcessError):
             os.kill(child, signal.SIGKILL)
-            os.waitpid(child, 0)  # it is this process's own now, or nobody's
+            os.waitpid(child, 0)  # it is now this process's child, or has ended
 
 
 def _children(process: int) -> list[int]:
@@ -245,7 +250,7 @@ def _children(process: int) -> list[int]:
 
 
 def _heard(descriptor: int, most: int, end: float) -> bytes:
-    """Return what can be read from a descriptor at ``end``, by ``time.monotonic``, or before."""
+    """Return the data of a descriptor; wait for data until ``end`` (by ``time.monotonic``)."""
     poll = select.poll()
     poll.register(descriptor, select.POLLIN)
     seconds = max(0.0, end - time.monotonic())
@@ -260,7 +265,7 @@ def _wait(pidfd: int, meanwhile: Callable[[], object]) -> None:
 
 
 def _ready(data: bytes) -> int:
-    """Return a descriptor of ``data``: no pipe, which Linux makes small once a user has many."""
+    """Return a descriptor of a file in memory with ``data``, which may be too long for a pipe."""
     descriptor = os.memfd_create("ready")
     os.pwrite(descriptor, data, 0)
     return descriptor

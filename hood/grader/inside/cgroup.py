@@ -1,8 +1,8 @@
-"""Give each sandbox a cgroup (version 2) of its own, where the system lets the grader make one.
+"""Give each sandbox its own cgroup (version 2), if the system lets the grader make one.
 
-A group that has processes of its own can't share out memory among groups below it. So the grading
-process moves itself into a group below its own, and starts its workers and zygotes from there. If
-another process remains above, none can be made.
+A group that contains processes can't divide memory among the groups below. So the grading process
+moves itself into a group below its own group, and starts its workers and zygotes from there. If
+another process stays in the group above, no groups can be made.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ import os
 from pathlib import Path
 
 LEAF = "open-the-hood"  # the group of the grading process, its workers and its zygotes
-# Bytes that Linux counts beyond those of the meter, such as caches that it is about to give back.
-# The meter comes first where memory grows slowly.
+# Extra bytes for a group, because Linux also counts memory that the meter does not count, such as
+# caches. If memory grows slowly, the meter's limit is reached first.
 ROOM = 64 << 20
 
 
 def enter(proc: Path = Path("/proc/self")) -> Path | None:
-    """Move this process into a group of its own; return the group above, for those of sandboxes.
+    """Move this process into its own group; return the group above, for the sandboxes' groups.
 
-    The grading process calls it before it starts workers and a zygote; in these it returns the
-    same. None if the system lets nobody make groups here; then nothing has changed. ``proc`` is
-    this process's folder in /proc.
+    The grading process calls this before it starts workers and a zygote. In these processes, this
+    function returns the same group. If groups can't be made here, the function changes nothing and
+    returns None. ``proc`` is this process's folder in /proc.
     """
     own = _own(proc)
     if own is None:
@@ -32,7 +32,7 @@ def enter(proc: Path = Path("/proc/self")) -> Path | None:
     leaf = own / LEAF
     try:
         leaf.mkdir(exist_ok=True)
-        (leaf / "cgroup.procs").write_text("0")  # whoever writes
+        (leaf / "cgroup.procs").write_text("0")  # 0 is the writing process
         (own / "cgroup.subtree_control").write_text("+memory")
     except OSError:
         with contextlib.suppress(OSError):
@@ -43,14 +43,15 @@ def enter(proc: Path = Path("/proc/self")) -> Path | None:
 
 
 def _own(proc: Path) -> Path | None:
-    """Return the folder of this process's group; None if it can't limit memory or is not shown."""
+    """Return the folder of this process's group; None if it is hidden or can't limit memory."""
     with contextlib.suppress(OSError, StopIteration):
         mounts = (line.split() for line in (proc / "mounts").read_text().splitlines())
         top = next(mount[1] for mount in mounts if mount[2] == "cgroup2")
         lines = (proc / "cgroup").read_text().splitlines()
         below = next(line[len("0::/") :] for line in lines if line.startswith("0::/"))
         own = Path(top, below)
-        # in a container the path may be one of the machine's, which is another group or none here
+        # In a container, the path may be the path on the host. In the container, that path belongs
+        # to another group or does not exist.
         here = str(os.getpid()) in _words(own / "cgroup.procs")
         if here and "memory" in _words(own / "cgroup.controllers") and os.access(own, os.W_OK):
             return own
@@ -64,8 +65,8 @@ def _words(path: Path) -> list[str]:
 class Group:
     """The group of one sandbox.
 
-    ``above`` is the group that :func:`enter` returned; ``name`` is the new group's. Raises OSError
-    from here and :meth:`add` and :meth:`limit`, if the system refuses.
+    ``above`` is the group that :func:`enter` returned; ``name`` is the new group's name. The
+    constructor, :meth:`add` and :meth:`limit` raise OSError if the system refuses.
     """
 
     def __init__(self, above: Path, name: str) -> None:
@@ -73,14 +74,14 @@ class Group:
         self.folder.mkdir()
 
     def add(self, process: int = 0) -> None:
-        """Move a process into the group, by default this one; its later children are in it, too."""
+        """Move a process (by default this process) into the group, with its later children."""
         (self.folder / "cgroup.procs").write_text(str(process))
 
     def limit(self, memory: int) -> None:
-        """Allow so many bytes beyond what the group uses now, and no swap."""
+        """Limit the group's memory to its present use plus this many bytes, and forbid swap."""
         used = int((self.folder / "memory.current").read_text())
         for name, value in (("memory.oom.group", 1), ("memory.swap.max", 0)):
-            if (self.folder / name).exists():  # not where Linux is older
+            if (self.folder / name).exists():  # older versions of Linux lack some names
                 (self.folder / name).write_text(str(value))
         (self.folder / "memory.max").write_text(str(used + memory + ROOM))
 
@@ -92,5 +93,6 @@ class Group:
         return False
 
     def close(self) -> None:
-        with contextlib.suppress(OSError):  # one has not quite; whoever delegated removes it
+        # a process may still be ending; the group above is removed later
+        with contextlib.suppress(OSError):
             self.folder.rmdir()

@@ -20,10 +20,10 @@ from hood.grader.inside.bubblewrap import HOME
 from hood.grader.inside.course_sandbox import CourseSandbox
 
 WORK = f"{HOME}/work"
-# Descriptors of a process. Linux counts those in flight for each user and lets no process send more
-# than it may have open itself. Without root that user is the grader, who may have 1024 or more:
-# FILES and what one message holds, 253, are far below that.
-FILES = 256
+# Limit on the descriptors of a process. Linux counts a user's descriptors in flight, and a process
+# can't send more than it may have open. Without root, that user is the grader, who may have 1024 or
+# more. FILES plus 253 (the largest number in one message) is far below 1024.
+FILES = 256  # open files of a process
 # nbgrader's files, which only the grader and the exchange read
 NOT_SHOWN = ("timestamp.txt", "submission_secret.txt")
 ENVIRONMENT = {
@@ -36,7 +36,7 @@ ENVIRONMENT = {
     "MPLCONFIGDIR": f"{HOME}/.config/matplotlib",
     "XDG_RUNTIME_DIR": f"{HOME}/.runtime",
     "OPEN_THE_HOOD_TEXT_ONLY": "1",  # hood.audience
-    "NBGRADER_EXECUTION": "autograde",  # nbgrader sets it for the code that it runs
+    "NBGRADER_EXECUTION": "autograde",  # nbgrader sets this for the code that it runs
 }
 
 
@@ -45,11 +45,11 @@ class FilesError(Exception):
 
 
 def confine(sandbox: Mapping[str, Any], files: int | None, keep: list[int]) -> None:
-    """Give up every right that a learner's code must not have; none may run if this raises.
+    """Give up every right that a learner's code must not have; if this raises, don't run that code.
 
-    ``sandbox`` has ``user`` (the user id to take), ``own_user`` (whether to take it), and the
+    ``sandbox`` has ``user`` (a user id), ``own_user`` (whether to take that user id), and the
     limits that :func:`set_limits` reads. The files of the folder with the descriptor ``files`` are
-    copied; ``keep`` stay open. Raises FilesError if the files could not be copied.
+    copied. Descriptors in ``keep`` stay open. Raises FilesError if the files could not be copied.
     """
     linux.prctl(linux.PR_SET_DUMPABLE, 1)  # otherwise root would own this process's /proc/self
     os.setsid()
@@ -71,7 +71,7 @@ def confine(sandbox: Mapping[str, Any], files: int | None, keep: list[int]) -> N
         os.setresuid(owner, owner, owner)
     linux.drop_capabilities()
     linux.prctl(linux.PR_SET_NO_NEW_PRIVS, 1)
-    linux.prctl(linux.PR_SET_DUMPABLE, 1)  # changing the user id has cleared it
+    linux.prctl(linux.PR_SET_DUMPABLE, 1)  # changing the user id has cleared this flag
     seccomp.forbid(sandbox["loopback"])
     os.chdir(WORK)
 
@@ -79,11 +79,11 @@ def confine(sandbox: Mapping[str, Any], files: int | None, keep: list[int]) -> N
 def _copy_plain_files(
     source: int, target: str, owner: int, left_behind: tuple[str, ...] = ()
 ) -> None:
-    """Copy the plain files of a folder, which is closed, and of those below it.
+    """Copy the plain files of a folder and its subfolders, then close the folder.
 
     Symbolic links, hard links, devices, pipes and notebooks are not copied. Notebooks are left out
-    because the one that is being graded lies there with its hidden tests. Only names and bytes are
-    copied, and no empty folder, so nothing else can differ between equal submissions.
+    because the graded notebook with its hidden tests is in the folder. Empty folders are not copied
+    either. Only names and bytes are copied, so equal submissions look the same inside a sandbox.
     """
     with os.scandir(source) as entries:
         names = [
@@ -124,10 +124,10 @@ def _close_all_but(keep: list[int]) -> None:
 
 
 def set_limits(sandbox: Mapping[str, Any], process: int = 0) -> None:
-    """Set the limits of a process, 0 for this one, that Linux enforces by itself.
+    """Set those limits of a process that Linux itself enforces; 0 means this process.
 
-    The zygote watches what these limits do not cover. ``sandbox`` has ``memory`` and ``file`` in
-    bytes, and ``processes``.
+    The zygote watches everything that these limits do not cover. ``sandbox`` has ``memory`` and
+    ``file`` in bytes, and ``processes``.
     """
     with open(f"/proc/{process or 'self'}/status") as file:
         at_start = next(int(line.split()[1]) for line in file if line.startswith("VmData"))
@@ -136,10 +136,10 @@ def set_limits(sandbox: Mapping[str, Any], process: int = 0) -> None:
         (resource.RLIMIT_NPROC, sandbox["processes"]),
         (resource.RLIMIT_FSIZE, sandbox["file"]),
         (resource.RLIMIT_NOFILE, FILES),
-        (resource.RLIMIT_CORE, 1),  # at 0 Linux would still hand a dump to a program outside
+        (resource.RLIMIT_CORE, 1),  # with 0, Linux still passes a dump to a program outside
         (resource.RLIMIT_MEMLOCK, 0),
         (resource.RLIMIT_MSGQUEUE, 0),
-        (resource.RLIMIT_SIGPENDING, 4096),  # timers and pending signals take memory of Linux
+        (resource.RLIMIT_SIGPENDING, 4096),  # timers and pending signals use Linux's own memory
     ):
         hard = resource.prlimit(process, kind)[1]
         value = value if hard == resource.RLIM_INFINITY else min(value, hard)
@@ -160,7 +160,7 @@ def refresh(stage: str, connection: int, course: CourseSandbox) -> None:
     sys.argv[:] = ["kernel"]
     tempfile.tempdir = None
     for folder in (matplotlib.get_configdir, matplotlib.get_cachedir):
-        remembering: Any = folder  # clear its cached result
+        remembering: Any = folder  # clear the function's cached result
         names = remembering.__code__.co_freevars
         remembering.__closure__[names.index("called")].cell_contents = False
     random.seed()

@@ -1,10 +1,11 @@
-"""What a course adds to its sandboxes: the module that its ``course.toml`` names as ``sandbox``.
+"""A course's additions to its sandboxes: the module that its ``course.toml`` names as ``sandbox``.
 
-That module may have any of the names in :class:`CourseSandbox`, as functions or as values. It lies
-in one of the course's packages, so a sandbox has it, too. The grading process loads it as well: it
-asks what this machine lacks, so importing it takes no time.
+That module may have any of the names in :class:`CourseSandbox`, as functions or as values. The
+module is in one of the course's packages, so sandboxes have it too. The grading process also loads
+the module, to find out what this machine lacks. So importing the module must be fast.
 
-``python -m hood.grader.inside.course_sandbox MODULE FOLDER`` makes what labs that compile share.
+``python -m hood.grader.inside.course_sandbox MODULE FOLDER`` makes the files that are shared by all
+labs that use a compiler.
 """
 
 from __future__ import annotations
@@ -17,58 +18,60 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Protocol
 
-SHOWN = "/tmp/headers"  # where a sandbox has the folder of `make_headers`
+SHOWN = "/tmp/headers"  # the path of `make_headers`' folder in a sandbox
 
 
 class Lack(Protocol):
-    """What compiling needs and this machine does not have; as text it is half a sentence."""
+    """What this machine lacks for compiling; the text is a part of a sentence."""
 
-    tools: tuple[str, ...]  # what is missing, in words
-    packages: tuple[str, ...]  # Debian's and Ubuntu's that bring it
+    tools: tuple[str, ...]  # the missing tools, in words
+    packages: tuple[str, ...]  # the packages of Debian and Ubuntu with these tools
     how: str  # what to do
 
 
 def _nothing(*_: Any) -> None:
-    """What a course does where its module says nothing."""
+    """Do nothing: the default for a function that a course does not define."""
 
 
 @dataclass(frozen=True)
 class CourseSandbox:
-    """What the engine asks of a course where it makes sandboxes."""
+    """The engine's questions to a course about its sandboxes."""
 
     compiles: str = ""  # what its labs compile, in words, such as "C extensions"
-    groups: tuple[str, ...] = ()  # of modules, which a lab may name with `preload` in its header
-    # Modules, or packages, whose functions call a learner's code: tracebacks read their files.
+    groups: tuple[str, ...] = ()  # groups of modules, for `preload` in a lab's header
+    # Modules or packages with functions that call a learner's code: tracebacks read their files.
     on_the_stack: tuple[str, ...] = ()
-    # The environment of the zygote, with its folder; and of its kernels, beside that.
+    # The zygote's environment variables, made from its folder; and the kernels' additional
+    # variables.
     environment: Callable[[Path], Mapping[str, str]] = lambda folder: {}
     kernel_environment: Mapping[str, str] = field(default_factory=dict)
-    # Of a lesson that the build executes, with a folder that is removed afterwards.
+    # Environment variables of a lesson that the build executes; the folder is removed afterwards.
     lesson_environment: Callable[[Path], Mapping[str, str]] = lambda folder: {}
-    # What compiling needs and this machine lacks, None for nothing; and the compiler's path.
+    # What this machine lacks for compiling, or None; and the compiler's path.
     lacks: Callable[[], Lack | None] = _nothing
     compiler: Callable[[], str] = lambda: ""
-    # In the zygote: imports for each kernel, for a group, for a lab that traces or compiles.
+    # Imports in the zygote: for each kernel; for a group; and for a lab that traces or compiles.
     preload: Callable[[], None] = _nothing
     preload_group: Callable[[str], None] = _nothing
     preload_tracer: Callable[[], None] = _nothing
     preload_compiler: Callable[[], None] = _nothing
-    # Fill a folder with what labs that compile share, which sandboxes have at another path; use it
-    # in the zygote; and say what it depends on.
+    # Three functions for files that all compiling labs share: fill a folder with these files
+    # (sandboxes see the folder at another path); use the folder in the zygote; and name the
+    # folder's dependencies.
     make_headers: Callable[[Path, str], None] | None = None
     use_headers: Callable[[Path, str], None] = _nothing
     version: Callable[[], list[str]] = list
-    one_thread: Callable[[], None] = _nothing  # let libraries compute with one thread
-    refresh: Callable[[], None] = _nothing  # draw new random states in a kernel
-    # Where the proof runs a lab's own cells. Modules of functions that report no mistake to a
-    # program; the same random numbers each time; no leftover in memory that nobody has written.
+    one_thread: Callable[[], None] = _nothing  # make libraries use one thread
+    refresh: Callable[[], None] = _nothing  # set new random states in a kernel
+    # For the proof, which runs a lab's own cells: modules with functions that never fail; fixed
+    # random numbers; and filled memory, which makes unwritten values visible.
     never_fail: tuple[str, ...] = ()
     same_random: Callable[[], AbstractContextManager[None]] = nullcontext
     filled_memory: Callable[[], AbstractContextManager[None]] = nullcontext
 
 
 def load(name: str) -> CourseSandbox:
-    """Return what the module of this name says; the defaults without a name."""
+    """Return the settings in the module of this name; for an empty name, return the defaults."""
     if not name:
         return CourseSandbox()
     module = importlib.import_module(name)

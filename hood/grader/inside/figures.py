@@ -1,4 +1,4 @@
-"""Figures of matplotlib as PNG, also where a notebook asks for another format."""
+"""Show matplotlib's figures as PNG, even if a notebook asks for another format."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ VECTORS = {"image/svg+xml", "application/pdf"}
 
 
 class Formats(DisplayFormatter):
-    """IPython's formats of what is displayed, but a figure as SVG or PDF becomes a PNG.
+    """IPython's display formats, but each SVG or PDF of a figure becomes a PNG.
 
-    These two are documents: they can hold code, and opening them can take any time. So no page
-    of a learner's shows them, and here, where the learner's limits hold, a PNG is drawn.
+    An SVG or a PDF can contain code, and a browser may need any amount of time to open it. So pages
+    do not show a learner's SVG or PDF. The PNG is made here, within the learner's limits.
     """
 
     def format(self, obj: Any, include: Any = None, exclude: Any = None) -> tuple[Any, Any]:
         shown, about = super().format(obj, include, exclude)
         if VECTORS & shown.keys() and _is_figure(obj):
-            with contextlib.suppress(Exception):  # then a page says what it does not show
+            # without a PNG, the page names the format that it does not show
+            with contextlib.suppress(Exception):
                 if not {"image/png", "image/jpeg"} & shown.keys():
                     shown["image/png"] = print_figure(obj, base64=True)
                 shown = {kind: data for kind, data in shown.items() if kind not in VECTORS}

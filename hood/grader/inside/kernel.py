@@ -1,11 +1,11 @@
 """The kernel of a sandbox: IPython's shell, which runs the cells that the grader sends.
 
-There is no Jupyter in it. What a cell shows goes over one socket, in the form of
-:mod:`hood.grader.inside.messages`. The thread that shows something also sends it. One thread stands
-beside: it reads what child processes print, and sends what a long cell has printed so far.
+The kernel contains no Jupyter. A cell's output goes over one socket, in the form of
+:mod:`hood.grader.inside.messages`. The thread that shows something also sends it. One more thread
+reads the output of child processes, and sends the text that a long cell has printed so far.
 
-The zygote calls :func:`prepare`, and each fork :func:`run`. Without a sandbox
-(``--unsafe-no-sandbox``) one process calls both.
+The zygote calls :func:`prepare`, and each fork calls :func:`run`. Without a sandbox
+(``--unsafe-no-sandbox``) one process calls both functions.
 """
 
 from __future__ import annotations
@@ -50,19 +50,19 @@ from hood.grader.inside.figures import Formats
 from hood.judge.connection.originals import TOO_MANY
 
 LONGEST = 1 << 20  # characters of one text
-# Printed text is sent when the cell ends and, before that, after so many seconds or characters.
+# Printed text is sent when the cell ends, and earlier after this many seconds or characters.
 FLUSH_SECONDS = 0.1
 FLUSH_CHARACTERS = 1 << 14
-READS = 16  # of what child processes print, at once
-EXIT = "exit() and quit() end only this cell when a notebook is graded; the next cell runs"
-NO_INPUT = "nobody is there to answer input() or getpass() when a notebook is graded"
-# Magics of Jupyter's kernel that only say something to a front end.
+READS = 16  # child processes' output is read at most this many times in a row
+EXIT = "while a notebook is graded, exit() and quit() end only this cell; the next cell runs"
+NO_INPUT = "while a notebook is graded, input() and getpass() get no answer"
+# Magics of Jupyter's kernel that only affect a front end.
 FOR_FRONT_ENDS = ("autosave", "clear", "cls", "connect_info", "edit", "less", "man", "more")
 INLINE = "module://matplotlib_inline.backend_inline"
 
 
 class Sender:
-    """This kernel's end of the socket; it cuts what the grader would refuse."""
+    """This kernel's end of the socket. A message that the grader would refuse is shortened."""
 
     def __init__(self) -> None:
         self.end: socket.socket
@@ -71,7 +71,7 @@ class Sender:
         self._lock = threading.RLock()
 
     def open(self, end: socket.socket) -> None:
-        """Let this process send; what it forks is not the kernel and sends nothing."""
+        """Let this process send messages. Its forks can't, because a fork is not the kernel."""
         self.end, self._pid = end, os.getpid()
 
     def mine(self) -> bool:
@@ -100,7 +100,7 @@ class Sender:
                 self.end.send(packet)
                 return
             except OSError as error:
-                if error.errno != errno.ENOBUFS:  # macOS does not wait for room
+                if error.errno != errno.ENOBUFS:  # macOS raises this instead of waiting
                     raise
                 time.sleep(0.001)
 
@@ -116,9 +116,9 @@ def _cut(value: Any) -> Any:
 
 
 class Stream(io.TextIOBase):
-    """Standard output or error, of this process and of those that it starts.
+    """Standard output or error of this process and its children.
 
-    ``descriptor`` is 1 or 2; it becomes a pipe, which :meth:`read` reads.
+    ``descriptor`` is 1 or 2. The descriptor becomes a pipe, which :meth:`read_pipe` reads.
     """
 
     encoding, errors = "utf-8", "replace"
@@ -128,7 +128,7 @@ class Stream(io.TextIOBase):
         self._sender = sender
         self._descriptor = descriptor
         self._pieces: deque[str] = deque()
-        self._held = 0  # characters, about
+        self._held = 0  # about how many characters are kept
         self._lock = threading.RLock()
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self.pipe, end = os.pipe()
@@ -143,7 +143,7 @@ class Stream(io.TextIOBase):
         return True
 
     def write(self, text: str) -> int:
-        """Keep the text to be sent; a forked process writes to the pipe that the kernel reads."""
+        """Keep the text for sending. A forked process writes the text to the kernel's pipe."""
         if not isinstance(text, str):
             raise TypeError(f"write() argument must be str, not {type(text).__name__}")
         if not self._sender.mine():
@@ -158,7 +158,7 @@ class Stream(io.TextIOBase):
         return len(text)
 
     def flush(self) -> None:
-        """Send what is kept, after what another thread is sending."""
+        """Send the kept text, after any text that another thread is sending."""
         if self._sender.mine():
             with self._lock:
                 self._held = 0
@@ -167,7 +167,7 @@ class Stream(io.TextIOBase):
                     self._sender.send("stream", name=self.name, text=text)
 
     def read_pipe(self) -> None:
-        """Take what child processes have printed, without waiting for them."""
+        """Take the output of child processes, without waiting for them."""
         with self._lock, contextlib.suppress(BlockingIOError):
             for _ in range(READS):
                 if not (data := os.read(self.pipe, 1 << 16)):
@@ -176,7 +176,7 @@ class Stream(io.TextIOBase):
 
 
 def _tend(streams: tuple[Stream, ...]) -> None:
-    """Read and send, now and then, as long as the process lives; runs in a thread."""
+    """Read and send output from time to time while the process lives; this runs in a thread."""
     waiting = select.poll()
     for stream in streams:
         waiting.register(stream.pipe, select.POLLIN)
@@ -197,7 +197,7 @@ class Results(DisplayHook):
     shell: Any
 
     def write_output_prompt(self) -> None:
-        """Write none; the message has the number."""
+        """Write no prompt; the message has the cell's number."""
 
     def write_format_data(
         self, format_dict: dict[str, Any], md_dict: dict[str, Any] | None = None
@@ -240,10 +240,10 @@ class Compiler(CachingCompiler):
     """IPython's compiler, with the file names of Jupyter's cells."""
 
     def get_code_name(self, raw_code: str, code: str, number: int) -> str:
-        """Return the file name under which tracebacks know a cell.
+        """Return a cell's file name in tracebacks.
 
-        ``inspect`` is told its module. Otherwise each traceback looks for the name among the files
-        of all modules, several times: 8 ms where 2,300 modules are loaded.
+        This method also registers the cell's module with ``inspect``. Otherwise each traceback
+        searches the files of all modules for the name, several times: 8 ms with 2,300 modules.
         """
         digest = zlib.crc32(raw_code.encode(errors="replace"))
         name = f"{tempfile.gettempdir()}/ipykernel_{os.getpid()}/{digest}.py"
@@ -252,9 +252,10 @@ class Compiler(CachingCompiler):
 
 
 class Shell(InteractiveShell):
-    """IPython's shell, which runs cells that arrive over a socket and which only the grader ends.
+    """IPython's shell, which runs cells that arrive over a socket until the grader closes it.
 
-    Making it writes to many pages of memory, so the zygote makes it, and no fork has to copy them.
+    Making the shell writes to many pages of memory. So the zygote makes it, and forks don't copy
+    these pages.
     """
 
     displayhook_class: Any = Type(Results)
@@ -275,10 +276,10 @@ class Shell(InteractiveShell):
         for name in FOR_FRONT_ENDS:
             magics.register_function(lambda line: None, magic_name=name)
         self.streams: tuple[Stream, ...] = ()
-        self._ids: dict[str, int] = {}  # of the values of all names, after the last statement
-        self._bound: dict[int, list[str]] = {}  # what this cell bound, by line
-        self._letters = 0  # of their names
-        self._depth = 0  # how many statements run inside of each other
+        self._ids: dict[str, int] = {}  # ids of the values of all names, after the last statement
+        self._bound: dict[int, list[str]] = {}  # names that this cell bound, by line
+        self._letters = 0  # number of letters in the bound names
+        self._depth = 0  # how deeply running statements are nested
         self._asked: deque[dict[str, Any]] = deque()
         self._task: asyncio.Task[None] | None = None
 
@@ -288,11 +289,11 @@ class Shell(InteractiveShell):
         configurables.append(self.display_formatter)
 
     def move_in(self, end: socket.socket, home: str) -> None:
-        """Make of this process the kernel of one notebook, with its end of the socket."""
+        """Make this process the kernel of one notebook, with its end of the socket."""
         self.sender.open(end)
         self.streams = (Stream(self.sender, "stdout", 1), Stream(self.sender, "stderr", 2))
         sys.stdout, sys.stderr = self.streams
-        # SIGINT must reach the thread that runs cells, so this one blocks it
+        # SIGINT must reach the thread that runs cells, so the new thread blocks SIGINT
         blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         threading.Thread(target=_tend, args=(self.streams,), daemon=True).start()
         signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
@@ -303,7 +304,7 @@ class Shell(InteractiveShell):
         profile.location = f"{self.ipython_dir}/profile_default"
 
     def serve(self) -> None:
-        """Run the cells that arrive, one after the other, until the grader closes its own end."""
+        """Run the arriving cells, one after the other, until the grader closes its end."""
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         self._ids = {name: id(value) for name, value in self.user_ns.items()}
         self.loop = asyncio.new_event_loop()
@@ -340,7 +341,7 @@ class Shell(InteractiveShell):
         raised: BaseException | None = None
         try:
             raised = await self._run(asked["source"])
-        except BaseException as error:  # in IPython's own code, or in an event's
+        except BaseException as error:  # in IPython's own code, or in an event's callback
             raised = error
             self.showtraceback()
         finally:
@@ -356,7 +357,7 @@ class Shell(InteractiveShell):
             )
 
     async def _run(self, source: str) -> BaseException | None:
-        """Run a cell; return what it raised, if anything, when that has been shown."""
+        """Run a cell. If it raises an error, show and return the error."""
         problem, result = None, None
         try:
             transformed = self.transform_cell(source)
@@ -375,9 +376,10 @@ class Shell(InteractiveShell):
         return result.error_before_exec or result.error_in_exec
 
     async def run_ast_nodes(self, *args: Any, **kwargs: Any) -> bool:
-        """Run the statements of a cell; only in here does an interrupt raise, and only once.
+        """Run the statements of a cell; an interrupt raises an error only here, and only once.
 
-        A second one could come while the first is shown. A cell may run another one in itself.
+        A second interrupt could arrive while the first is shown. Calls may be nested, because a
+        cell can run another cell.
         """
         if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
             return await super().run_ast_nodes(*args, **kwargs)
@@ -393,7 +395,7 @@ class Shell(InteractiveShell):
             return True
 
     async def run_code(self, code_obj: Any, result: Any = None, *, async_: bool = False) -> bool:
-        """Run one statement, and note which names have another value since the one before."""
+        """Run one statement, and record which names got a new value."""
         self._depth += 1
         try:
             return bool(await super().run_code(code_obj, result, async_=async_))
@@ -416,8 +418,19 @@ class Shell(InteractiveShell):
             raise KeyboardInterrupt
         self.loop.call_soon_threadsafe(self._task.cancel)
 
+    def _get_exc_info(self, exc_tuple: Any = None) -> tuple:
+        """Return the exception to show, without the frame of :meth:`_interrupt_once`."""
+        kind, error, first = super()._get_exc_info(exc_tuple)
+        frame = first
+        while frame is not None and frame.tb_next is not None:
+            if frame.tb_next.tb_frame.f_code is Shell._interrupt_once.__code__:
+                frame.tb_next = None
+                break
+            frame = frame.tb_next
+        return kind, error, first
+
     def flush(self) -> None:
-        """Send what was printed so far, wherever the learner's code lets ``sys.stdout`` lead."""
+        """Send the printed text, even if the learner's code has replaced ``sys.stdout``."""
         for stream in self.streams:
             stream.flush()
 
@@ -431,10 +444,10 @@ class Shell(InteractiveShell):
         raise SystemExit(EXIT)
 
     def enable_gui(self, gui: Any = None) -> None:
-        """Do nothing: a sandbox has no screen, and its loop is asyncio's."""
+        """Do nothing: a sandbox has no screen, and its event loop is asyncio's."""
 
     def system_piped(self, cmd: str) -> None:
-        """Run a ``!command`` and print what it prints; IPython would make a terminal for it."""
+        """Run a ``!command`` and print its output, without the terminal that IPython would make."""
         if cmd.rstrip().endswith("&"):
             raise OSError("Background processes not supported.")
         with subprocess.Popen(
@@ -466,26 +479,27 @@ def _refuse_input(*_: Any, **__: Any) -> NoReturn:
 
 
 def prepare() -> None:
-    """Make the shell that :func:`run` starts. This starts no thread, so it can be forked.
+    """Make the shell that :func:`run` starts. No thread is started, so the process can be forked.
 
-    It must come before matplotlib is imported, which reads MPLBACKEND then and asks for the shell.
+    Call this before matplotlib is imported, because the import reads MPLBACKEND and looks for the
+    shell.
     """
     os.environ.setdefault("MPLBACKEND", INLINE)
     config = Config()
     config.HistoryManager.enabled = False
-    # named: where the home is not there yet, IPython would make a folder in /tmp and leave it
+    # set explicitly: without a home IPython would make a folder in /tmp and leave it there
     own = os.path.expanduser("~/.ipython")
     shell: Any = Shell.instance(config=config, user_ns={}, ipython_dir=own)
-    shell.extension_manager.load_extension("storemagic")  # as in Jupyter's
-    warnings.filterwarnings("ignore", "To exit: use")  # IPython says so of each SystemExit
-    try:  # format a traceback, for the imports and caches that the first one needs: 50 ms
+    shell.extension_manager.load_extension("storemagic")  # as in Jupyter's kernel
+    warnings.filterwarnings("ignore", "To exit: use")  # IPython's warning for each SystemExit
+    try:  # format a traceback now: the first one needs imports and caches, which take 50 ms
         raise RuntimeError
     except RuntimeError:
         shell.InteractiveTB.structured_traceback(*sys.exc_info())
 
 
 def run(end: int, home: str | Path) -> None:
-    """Run the kernel with this end of the socket, until the grader closes its own."""
+    """Run the kernel with this end of the socket, until the grader closes the other end."""
     shell = Shell.instance()
     shell.move_in(socket.socket(fileno=end), str(home))
     shell.serve()

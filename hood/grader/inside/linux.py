@@ -1,6 +1,6 @@
-"""The system calls of Linux that the sandbox needs and Python 3.11 has no function for.
+"""Make the system calls that the sandbox needs and that Python 3.11 does not provide.
 
-They raise OSError if the system refuses.
+These functions raise OSError if the system refuses.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def _checked(name: str, result: int) -> int:
 
 
 def setns(descriptor: int, kinds: int) -> None:
-    """Join namespaces, given as ``CLONE_NEW...`` flags, of the process with a pidfd."""
+    """Join namespaces of another process, given its pidfd; ``kinds`` has ``CLONE_NEW...`` flags."""
     _checked("setns", _libc.setns(descriptor, kinds))
 
 
@@ -52,7 +52,7 @@ def prctl(option: int, *arguments: int) -> int:
 def use_huge_pages() -> None:
     """Move this process's own memory into huge pages, if Linux can (6.1 or newer).
 
-    A fork then copies one page table entry for each 2 MiB instead of 512, so it is faster.
+    For each 2 MiB, a fork then copies one page table entry instead of 512, so the fork is faster.
     """
     with open("/proc/self/maps") as maps:
         for line in maps:
@@ -63,11 +63,11 @@ def use_huge_pages() -> None:
 
 
 def drop_bounding_set() -> None:
-    """Drop every capability from the bounding set, so that no executed program can gain one."""
+    """Drop all capabilities from the bounding set, so that no executed program can gain them."""
     for capability in range(64):
         try:
             held = prctl(PR_CAPBSET_READ, capability)
-        except OSError:  # this version of Linux has no capability of this or a higher number
+        except OSError:  # this version of Linux has no capability with this number or a higher one
             return
         if held:
             prctl(PR_CAPBSET_DROP, capability)

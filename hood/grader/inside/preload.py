@@ -1,9 +1,9 @@
 """Import, in the zygote, the modules that kernels need, so that no kernel imports them itself.
 
 A test compares the lists with what the labs import. Nothing here may start a thread, because a fork
-of a process with threads can hang. Learners' kernels can read these lists, so they name nothing
-that a kernel could not import itself. What a course needs beside it, its own module imports
-(:mod:`hood.grader.inside.course_sandbox`).
+of a process with threads can hang. Learners' kernels can read these lists, so the lists name only
+modules that a kernel could import itself. A course's own module imports anything else that the
+course needs (:mod:`hood.grader.inside.course_sandbox`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ ALWAYS = (
     "numpy.random",
     "bdb",
     "matplotlib.pyplot",
-    # not `matplotlib_inline`: it belongs to the first figure, as in Jupyter's kernel
+    # not `matplotlib_inline`, which the first figure imports, as in Jupyter's kernel
     "matplotlib.backends.backend_agg",
     "matplotlib.backends.backend_svg",
     "IPython.core.logger",
@@ -32,15 +32,19 @@ ALWAYS = (
     "PIL.PpmImagePlugin",
 )
 
-# Modules, or packages, with functions that call a learner's code: each traceback reads their files.
+# Modules or packages with functions that call a learner's code: each traceback reads their files.
 ON_THE_STACK = ("asyncio.", "hood.grader.inside.kernel", "IPython.core.interactiveshell")
 
 # Modules of the engine.
-OURS = ("hood.judge.connection.rpc_server", "hood.grader.inside.kernel")
+OURS = (
+    "hood.judge.connection.rpc_server",
+    "hood.judge.values.figures",  # because matplotlib is imported
+    "hood.grader.inside.kernel",
+)
 
 
 def preload(course: CourseSandbox) -> None:
-    """Import ``ALWAYS``, what the course needs, and ``OURS``; read the lines of tracebacks."""
+    """Import ``ALWAYS``, the course's modules, and ``OURS``; cache source lines for tracebacks."""
     for name in ALWAYS:
         importlib.import_module(name)
     course.preload()
@@ -50,13 +54,14 @@ def preload(course: CourseSandbox) -> None:
     for loaded, module in list(sys.modules.items()):
         stacked = loaded.startswith((*ON_THE_STACK, *course.on_the_stack))
         if stacked and getattr(module, "__file__", None):
-            linecache.getlines(str(module.__file__))  # Python keeps them
+            linecache.getlines(str(module.__file__))  # fills Python's cache
 
 
 def _make_letters() -> None:
-    """Have matplotlib make its parser of formulas, which takes 50 ms; some markers are formulas.
+    """Create matplotlib's formula parser now (this takes 50 ms), by making a marker from a formula.
 
-    The fonts themselves are forgotten again: each has a file open, which no kernel inherits.
+    The fonts are removed from the cache again, because each font has an open file, and kernels
+    don't inherit open files.
     """
     from matplotlib import font_manager, mathtext
     from matplotlib.markers import MarkerStyle

@@ -1,14 +1,15 @@
-"""Allow, with a seccomp filter, the system calls that labs need, and no other.
+"""Allow, with a seccomp filter, only the system calls that labs need.
 
-What is allowed is what Python, torch (with CUDA, gloo and Inductor), Triton, compilers, IPython and
-the C library call. Other calls can hold memory that the meter does not count (memfd, System V IPC,
-larger pipes and socket buffers, programs on sockets, pages of files in sockets), lift limits
-(namespaces, mounts), carry messages between sandboxes (locks, leases and watches on shared files,
-``mincore``), or are where exploits begin.
+These are the calls of Python, torch (with CUDA, gloo and Inductor), Triton, compilers, IPython and
+the C library. There are four reasons to forbid other calls. Some use memory that the meter
+does not count (memfd, System V IPC, larger pipes and socket buffers, programs on sockets, pages of
+files in sockets). Some lift limits (namespaces, mounts). Some carry messages between sandboxes
+(locks, leases and watches on shared files, ``mincore``). Some are calls that exploits often use.
 
-A call that Linux had before 5.1 fails with EPERM, as for any user without rights. A newer one fails
-with ENOSYS, as where Linux is older: the C library and others then fall back to an older call, for
-example from ``clone3`` to ``clone``, whose flags a filter can read.
+A forbidden call that is older than Linux 5.1 fails with EPERM, as for any user without rights. A
+newer call fails with ENOSYS, as on an older Linux. Then the C library and other libraries fall back
+to an older call, for example from ``clone3`` to ``clone``. A filter can read the flags of
+``clone``, but not of ``clone3``.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from typing import Any
 
 from hood.grader.inside import linux
 
-# Each call has its number on x86-64 and on arm64; "-" where it does not exist.
+# Each call has its number on x86-64 and on arm64; "-" if it does not exist.
 LISTED = (
     # files and folders
     "open 2 -, creat 85 -, openat 257 56, openat2 437 437, close 3 57, close_range 436 436, "
@@ -38,7 +39,7 @@ LISTED = (
     "lsetxattr 189 6, fsetxattr 190 7, getxattr 191 8, lgetxattr 192 9, fgetxattr 193 10, "
     "listxattr 194 11, llistxattr 195 12, flistxattr 196 13, removexattr 197 14, "
     "lremovexattr 198 15, fremovexattr 199 16, "
-    # what is open
+    # open files
     "read 0 63, write 1 64, readv 19 65, writev 20 66, pread64 17 67, pwrite64 18 68, "
     "preadv 295 69, pwritev 296 70, preadv2 327 286, pwritev2 328 287, lseek 8 62, "
     "copy_file_range 326 285, readahead 187 213, "
@@ -78,7 +79,7 @@ LISTED = (
     "rt_sigprocmask 14 135, rt_sigreturn 15 139, rt_sigpending 127 136, "
     "rt_sigtimedwait 128 137, rt_sigqueueinfo 129 138, rt_tgsigqueueinfo 297 240, "
     "rt_sigsuspend 130 133, sigaltstack 131 132, pause 34 -, restart_syscall 219 128, "
-    # time and chance
+    # time and random numbers
     "gettimeofday 96 169, time 201 -, clock_gettime 228 113, clock_getres 229 114, "
     "nanosleep 35 101, clock_nanosleep 230 115, alarm 37 -, getitimer 36 102, "
     "setitimer 38 103, timer_create 222 107, timer_settime 223 110, timer_gettime 224 108, "
@@ -88,32 +89,33 @@ ALLOWED: dict[str, tuple[Any, ...]] = {
     name: tuple(None if number == "-" else int(number) for number in numbers)
     for name, *numbers in (call.split() for call in LISTED.split(","))
 }
-# Calls that report success and do nothing. Compilation asks for locks, but one process alone uses
-# its files; processes that share a file can't rely on them (`utils.instruments.world.gloo` renames
-# files). The files of a sandbox are in memory, and the disks that `sync` writes are the machine's.
+# Calls that report success and do nothing. Compilation takes locks, but only one process uses the
+# compiled files. Processes that share a file can't rely on locks (`utils.instruments.world.gloo`
+# renames files). A sandbox's files are in memory, but `sync` would write to the machine's disks.
 WITHOUT_EFFECT = {"flock": (73, 32), "sync": (162, 81), "syncfs": (306, 267)}
-FIRST_OF_5_1 = 424  # from here on a call has the same number on all machines
+FIRST_OF_5_1 = 424  # from this number on, a call has the same number on all machines
 
 NAMESPACES = 0x7E020000  # all CLONE_NEW... flags of clone
 LOCKS = (6, 7, 37, 38)  # F_SETLK, F_SETLKW, F_OFD_SETLK, F_OFD_SETLKW
 # the commands below F_SETLK; F_SETOWN to F_GETSIG, F_SETOWN_EX, F_GETOWN_EX, F_OFD_GETLK,
 # F_DUPFD_QUERY, F_DUPFD_CLOEXEC, F_GETPIPE_SZ, F_GET_SEALS, F_GET_RW_HINT
 COMMANDS = (0, 1, 2, 3, 4, 5, 8, 9, 10, 11, 15, 16, 36, 1027, 1030, 1032, 1034, 1035)
-# TIOCSTI writes into a terminal; TIOCLINUX and TIOCSETD reach, and load, drivers of terminals
+# TIOCSTI writes into a terminal; TIOCLINUX and TIOCSETD reach drivers of terminals and load them
 OF_TERMINALS = (0x5412, 0x541C, 0x5423)
 SHARED, VALIDATED, ANONYMOUS, KIND, HUGETLB = 0x01, 0x03, 0x20, 0x0F, 0x40000
-# Options of prctl; others would let others look at a process, add filters or allocate tables.
+# Options of prctl; other options let other processes inspect a process, add filters or allocate
+# tables.
 OPTIONS = (
     *(1, 2, 3),  # PR_SET_PDEATHSIG, PR_GET_PDEATHSIG, PR_GET_DUMPABLE
-    *(15, 16, 21, 23, 27),  # PR_SET_NAME, PR_GET_NAME, and what a process asks of its rights
+    *(15, 16, 21, 23, 27),  # PR_SET_NAME, PR_GET_NAME, and queries of a process's own rights
     *(29, 30, 36, 37, 38, 39, 40),  # timer slack, subreaper, no_new_privs, PR_GET_TID_ADDRESS
     *(41, 42, 47),  # huge pages, ambient capabilities
     *(50, 51, 54, 55, 56, 63, 64),  # vector lengths and tagged addresses of arm64
     0x53564D41,  # PR_SET_VMA, the name of a mapping
 )
 SOL_SOCKET, BUFFERS = 1, (7, 8)  # SO_SNDBUF, SO_RCVBUF
-# Options of a socket, by level: those that keep a few bytes in the socket itself. Others attach
-# programs, lists of groups or pinned pages to it.
+# For each level, the allowed options of a socket. They keep a few bytes in the socket itself. Other
+# options attach programs, lists of groups or pinned pages to a socket.
 OF_SOCKETS = {
     # SO_REUSEADDR, DONTROUTE, BROADCAST, KEEPALIVE, OOBINLINE, PRIORITY, LINGER, REUSEPORT,
     # PASSCRED, RCVLOWAT, RCVTIMEO and SNDTIMEO (old, new), TIMESTAMP
@@ -128,9 +130,10 @@ OF_SOCKETS = {
     # V6ONLY, RECVPKTINFO, RECVHOPLIMIT, RECVTCLASS, TCLASS
     41: (16, 17, 18, 19, 23, 25, 26, 49, 51, 66, 67),
 }
-# Address families that gloo and getaddrinfo need, on the sandbox's own loopback. A few bytes that
-# stay unread in a TCP connection can keep a large piece of memory that no table shows, so these are
-# for labs that ask for them. AF_VSOCK would reach the host of a virtual machine from anywhere.
+# Address families that gloo and getaddrinfo need, on the sandbox's own loopback. A few unread bytes
+# in a TCP connection can occupy a large piece of memory that no table shows. So a lab gets these
+# families only if it asks for them. From any sandbox, AF_VSOCK would reach a virtual machine's
+# host.
 UNIX, INET, INET6, NETLINK = 1, 2, 10, 16
 KINDS = (1, 2)  # types of INET sockets: stream (TCP) and datagram (UDP)
 PROTOCOLS = (0, 6, 17)  # any, TCP, UDP
@@ -144,7 +147,7 @@ NUMBER, ARCHITECTURE, ARGUMENT = 0, 4, 16  # offsets in struct seccomp_data
 
 
 def program(machine: str | None = None, loopback: bool = False) -> bytes:
-    """Return the filter for a machine, by default this one, as Linux and bubblewrap read it.
+    """Return the filter for a machine (by default this machine) in the form that Linux reads.
 
     Args:
         loopback: whether processes may reach each other over TCP and UDP.
@@ -162,11 +165,11 @@ def forbid(loopback: bool) -> None:
 
 
 def _steps(column: int, architecture: int, loopback: bool) -> list[bytes]:
-    """Return the filter's instructions. A jump's operand is the number that it skips."""
+    """Return the filter's instructions. A jump's operand is the number of instructions to skip."""
     allowed = [n for row in ALLOWED.values() if (n := row[column]) is not None]
     of_kind, of_protocol = _refuse(errno.EAFNOSUPPORT), _refuse(errno.EPROTONOSUPPORT)
     unknown = _refuse(errno.ENOPROTOOPT)
-    buffers = _any_of(BUFFERS, _refuse(0))  # without effect, as above Linux's maximum
+    buffers = _any_of(BUFFERS, _refuse(0))  # without effect, like values above Linux's maximum
     looked_at = {
         "clone": [
             _step(LOAD, ARGUMENT),
@@ -184,9 +187,9 @@ def _steps(column: int, architecture: int, loopback: bool) -> list[bytes]:
             *_any_of((SHARED | ANONYMOUS, VALIDATED | ANONYMOUS), _refuse(errno.EPERM)),
             *_argument(3),
             _step(JUMP_ANY_BIT, HUGETLB, 0, 1),
-            _refuse(errno.ENOMEM),  # as where the system has set no huge pages aside
+            _refuse(errno.ENOMEM),  # the error of a system without reserved huge pages
         ],
-        # an option that Linux does not know has the same error
+        # an option that Linux does not know causes the same error
         "prctl": [*_argument(0), *_none_of(OPTIONS, _refuse(errno.EINVAL))],
         "setsockopt": [
             *_argument(1),
@@ -232,7 +235,7 @@ def _steps(column: int, architecture: int, loopback: bool) -> list[bytes]:
         ),
         *_any_of(allowed, _step(RETURN, ALLOW)),
         *_any_of([row[column] for row in WITHOUT_EFFECT.values()], _refuse(0)),
-        # numbers of x32, another way to call Linux on x86-64, are above all
+        # x32, another way to call Linux on x86-64, has larger numbers than all calls above
         _step(JUMP_AT_LEAST, FIRST_OF_5_1, 1),
         _refuse(errno.EPERM),
         _refuse(errno.ENOSYS),
@@ -240,7 +243,7 @@ def _steps(column: int, architecture: int, loopback: bool) -> list[bytes]:
 
 
 def _only(value: int, steps: list[bytes]) -> list[bytes]:
-    """Return instructions for one loaded value; it is allowed unless one of ``steps`` returns."""
+    """Return instructions for a call with this value: ``steps``, then "allow the call"."""
     return [_step(JUMP_EQUAL, value, 0, len(steps) + 1), *steps, _step(RETURN, ALLOW)]
 
 
@@ -254,7 +257,7 @@ def _any_of(values: Iterable[int], then: bytes) -> list[bytes]:
 
 
 def _none_of(values: Sequence[int], then: bytes) -> list[bytes]:
-    """Return instructions that run ``then`` if the loaded value is none of ``values``."""
+    """Return instructions that run ``then`` if the loaded value is not one of ``values``."""
     count = len(values)
     return [*(_step(JUMP_EQUAL, value, count - at) for at, value in enumerate(values)), then]
 

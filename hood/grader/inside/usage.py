@@ -1,12 +1,12 @@
-"""Measure what a sandbox uses: memory of its processes and files, memory of Linux for them, time.
+"""Measure a sandbox's use: memory of processes and files, Linux's memory for them, and time.
 
 Linux keeps page tables, socket buffers, pipes and records of mappings in memory that belongs to no
-process. So the objects that cause it are counted; if a size cannot be read, the largest possible
-one counts, and what cannot be counted at all is prevented by :mod:`hood.grader.inside.seccomp`. Of
-a process's pages only the anonymous ones count: those of a file in memory count as the file, once,
-and those of other files belong to Linux's cache. Whoever makes a measurement slow is not measured
-but ended (:class:`TooDear`). While an estimate above the limit is verified, the sandbox's processes
-stand still, so that they take no more meanwhile.
+process. So the objects that use this memory are counted. If a size cannot be read, the largest
+possible size counts. :mod:`hood.grader.inside.seccomp` prevents objects that cannot be counted.
+Only the anonymous pages of a process count. If a file is in memory, its pages count once, as the
+file. Pages of other files belong to Linux's cache. A sandbox that makes its measurement slow is
+ended (:class:`TooDear`). If an estimate is above the limit, the sandbox's processes are stopped
+during the exact measurement, so that they take no more memory meanwhile.
 """
 
 from __future__ import annotations
@@ -26,43 +26,42 @@ PAGE = os.sysconf("SC_PAGE_SIZE")
 INODE = 1024  # for a file, even an empty one; approximate
 THREAD = 32 << 10  # for a thread: its stack inside Linux and its records
 MAPPING = 512  # for one memory mapping
-FORK = 64  # for one memory mapping, for each fork that its pages have passed through
+FORK = 64  # for one memory mapping and each fork that copied its pages
 DESCRIPTOR = 1 << 10  # for an open file
 PIPE = 64 << 10  # in a full pipe; the filter prevents larger pipes
 WATCHED = 256  # for one descriptor in one epoll set
-QUEUE = 11  # datagrams that a socket may hold unread; net.unix.max_dgram_qlen is 10 in a sandbox
-# The file of a sandbox's own time has its seconds, then a byte that is 0 while the sandbox waits
-# for the grader and not the grader for it, and then how many of the seconds do not count towards
-# its limit in all.
+QUEUE = 11  # unread datagrams that a socket may contain; net.unix.max_dgram_qlen is 10 in a sandbox
+# The file of a sandbox's own time has three parts: the seconds so far; a byte that is 0 while the
+# sandbox waits for the grader; and the seconds that do not count towards the total limit.
 OWN_TIME = struct.Struct("d")
 AWAITED = OWN_TIME.size
 SPARED = AWAITED + 1
-WAITS = 10  # wall-clock time that a time limit may take, as a multiple of the limit
-LONGEST_SLEEP = 0.25  # seconds between two looks above which the machine is too busy to look
+WAITS = 10  # by the clock, a cell may take this many times its limit; then the machine is too busy
+LONGEST_SLEEP = 0.25  # if more seconds pass between two looks, the machine is too busy to look
 RECKONED = 1.0  # seconds over which the mean number of runnable threads is taken
-SECONDS_PER_COUNT = 1.0  # between two counts of the mappings, which are slow
-# The most that a measurement may take of a processor: twice what so many processes as may be, none
-# of which is strange, cost on a slow machine. What a process maps of files is read in one piece,
-# and 8 GiB in half a second.
+SECONDS_PER_COUNT = 1.0  # seconds between two counts of the mappings, because counting is slow
+# The most processor time of a measurement. On a slow machine, half of this time is enough to
+# measure the largest allowed number of ordinary processes. A process's mapped files are measured in
+# one piece, 8 GiB in half a second.
 SECONDS_TO_MEASURE = 2.0
 MAPPED = 8 << 30
-# Bytes that one processor fills in a second, and the shortest time between two glances at memory: a
-# sandbox that is near its limit is looked at before it can be far above it.
+# Bytes that one processor fills in a second, and the shortest time between two glances at memory.
+# So a sandbox near its limit is measured before it can be far above the limit.
 FILLS = 2 << 30
 SHORTEST_GLANCE = 0.01
-# How often the processes are listed that are stopped. A process that is to stop can't fork, so only
-# the first list can be incomplete; those that wake each other while they are stopped may need more.
+# The most times that the processes are listed and stopped. A stopping process can't fork, so only
+# the first list can be incomplete. Processes that wake each other may need more rounds.
 ROUNDS = 5
 COUNTED = (b"RssAnon", b"RssFile", b"RssShmem", b"VmPTE", b"VmSwap", b"Threads")
 DATAGRAM = b"0002"
 LISTENS = b"0A"
-# Number of runnable threads above which a sandbox gets no larger share of the processor, and above
-# which it is its own threads that it waits for, however busy the machine is.
+# With more runnable threads than FAIR, a sandbox gets no larger share of the processor. With more
+# than CROWD, the sandbox counts as waiting for its own threads, however busy the machine is.
 FAIR, CROWD = 2, 16
 STEP, NICEST = 1.25, 19  # one step of niceness divides a thread's share by STEP
-# New sessions that so many looks may see; above that a sandbox is ended. Where Linux shares the
-# processor between sessions, each has a whole share until a look sees it. So four new ones at each
-# look have four shares all the time.
+# A sandbox is ended if LOOKS looks see more than NEW_SESSIONS new sessions. If Linux shares the
+# processor between sessions, each session has a full share until a look sees the session. So four
+# new sessions before each look have four full shares all the time.
 LOOKS = 10
 NEW_SESSIONS = 40
 
@@ -90,7 +89,7 @@ def be_nice(roots: Iterable[int], value: int) -> None:
 
 
 def killed_for_memory() -> int:
-    """Return how many processes Linux has killed on this machine because memory ended."""
+    """Return how many processes Linux has killed on this machine because memory ran out."""
     lines = Path("/proc/vmstat").read_text().splitlines()
     return next((int(line.split()[1]) for line in lines if line.startswith("oom_kill ")), 0)
 
@@ -100,14 +99,14 @@ class TooDear(Exception):
 
 
 class Pages(NamedTuple):
-    """Bytes of a process's pages, where one that is shared counts fully."""
+    """Bytes of a process's pages; a shared page counts fully."""
 
     anonymous: int
     of_files: int
 
 
 class Thread(NamedTuple):
-    """What Linux tells of a thread: nanoseconds, whether it wants a processor now, its session."""
+    """Linux's data on a thread: times in ns, whether it has or wants a processor, its session."""
 
     ran: int
     waited: int
@@ -116,7 +115,7 @@ class Thread(NamedTuple):
 
 
 def _since(before: Mapping[str, Thread], now: Mapping[str, Thread]) -> tuple[float, float]:
-    """Return the seconds that threads ran, and that they waited, between two looks."""
+    """Return how many seconds threads ran, and how many seconds they waited, between two looks."""
     none = Thread(0, 0, False, b"")
     pairs = [(thread, before.get(number, none)) for number, thread in now.items()]
     ran = sum(max(0, thread.ran - had.ran) for thread, had in pairs)
@@ -126,7 +125,7 @@ def _since(before: Mapping[str, Thread], now: Mapping[str, Thread]) -> tuple[flo
 def _come_and_gone(before: Collection[str], now: Collection[str]) -> bool:
     """Return whether a thread was made and ended between two looks.
 
-    A sandbox gives its threads' ids in order, so one that is nowhere shows as a gap.
+    A sandbox numbers its threads in order, so such a thread leaves a gap.
     """
     new = [int(thread) for thread in now if thread not in before]
     last = max(map(int, before), default=0)
@@ -134,13 +133,13 @@ def _come_and_gone(before: Collection[str], now: Collection[str]) -> bool:
 
 
 class Meter:
-    """Measure a sandbox through its own /proc, which lists exactly its processes.
+    """Measure a sandbox through its own /proc, which lists exactly the sandbox's processes.
 
-    ``init`` is its pid 1, seen from outside; ``writable`` the paths in it of file systems in
-    memory, whose files count; ``grader`` the grading process. ``passed`` are seconds of its own
-    time (:meth:`look`), ``runnable`` is the mean number of threads that had or wanted a processor
-    in the last second, ``new_sessions`` how many were new at the last LOOKS looks. Raises OSError
-    if it has ended.
+    ``init`` is the sandbox's pid 1, seen from outside. ``writable`` has the paths of the sandbox's
+    file systems in memory, whose files count. ``grader`` is the grading process. ``passed`` has the
+    seconds of the sandbox's own time (:meth:`look`). ``runnable`` is the mean number of threads
+    that had or wanted a processor in the last second. ``new_sessions`` is the number of new
+    sessions that the last LOOKS looks found. Raises OSError if the sandbox has ended.
     """
 
     def __init__(self, init: int, writable: Iterable[str], grader: int) -> None:
@@ -152,7 +151,7 @@ class Meter:
                 found.append(os.open(path, os.O_RDONLY | os.O_DIRECTORY))
                 opened.callback(os.close, found[-1])
             self.proc, self.net, *self.mounts = found
-            # bytes that a socket may hold; the filter prevents larger buffers
+            # bytes that a socket may contain; the filter prevents larger buffers
             self.buffer = int(Path("/proc/sys/net/core/wmem_default").read_text())
             self.counted = 0.0
             self.mapped = 0
@@ -169,11 +168,13 @@ class Meter:
             self.close = opened.pop_all().close
 
     def exceeds(self, limit: int) -> bool:
-        """Return whether the sandbox uses more than ``limit`` bytes beyond what it started with.
+        """Return whether the sandbox's use has grown by more than ``limit`` bytes since its start.
 
-        Only if a cheap estimate that is never too low exceeds the limit, shared pages are divided
-        between the processes that share them. For that all processes are stopped, and they go on
-        only where the answer is no. Raises OSError if it has ended, or TooDear.
+        The first step is a cheap estimate, which is never too low. If the estimate exceeds the
+        limit, all processes are stopped for an exact measurement, which divides shared pages
+        between the processes that share them. The processes continue only if the limit is not
+        exceeded. Raises OSError if the sandbox has ended; TooDear if the measurement takes too
+        long.
         """
         files = self._files()
         now = time.monotonic()
@@ -186,18 +187,18 @@ class Meter:
             return False
         begun = time.monotonic()
         stopped = self._stop()
-        memory, pages = self._memory()  # with what they took until all of them had stopped
+        memory, pages = self._memory()  # including memory taken until all processes had stopped
         if self._sum_exceeds(limit + self.baseline, files + memory + self.mapped, pages):
             return True
         self._go_on(stopped)
-        self.looked += time.monotonic() - begun  # they could not run
+        self.looked += time.monotonic() - begun  # stopped processes could not run
         return False
 
     def glance(self, limit: int) -> float:
-        """Return the seconds until memory should be looked at again; 0 if that is now.
+        """Return the seconds until memory should be measured again; 0 means now.
 
-        It is the time in which the processors of this machine can fill what is left of ``limit``.
-        What Linux keeps is what it was at the last look.
+        The result is the time in which this machine's processors could fill the rest of ``limit``.
+        The memory that Linux uses is taken from the last full measurement.
         """
         pages = 0
         for pid in self._processes():
@@ -209,7 +210,7 @@ class Meter:
         return max(SHORTEST_GLANCE, left / (FILLS * (os.cpu_count() or 1)))
 
     def _stop(self) -> list[str]:
-        """Stop all processes but the first, which runs nothing; return those that did run."""
+        """Stop all processes except the first, which runs nothing; return the stopped processes."""
         stopped: dict[str, None] = {}
         for _ in range(ROUNDS):
             running = [pid for pid in self._processes() if pid != "1" and not self._stands(pid)]
@@ -228,7 +229,7 @@ class Meter:
     def _signal(self, processes: Iterable[str], number: signal.Signals) -> None:
         for pid in processes:
             with contextlib.suppress(OSError):  # it has ended
-                # a folder of /proc is a pidfd, also where its numbers are those of the sandbox
+                # a process's folder in /proc is a pidfd, even if pids here are the sandbox's
                 folder = os.open(pid, os.O_RDONLY | os.O_DIRECTORY, dir_fd=self.proc)
                 try:
                     signal.pidfd_send_signal(folder, number)
@@ -236,10 +237,10 @@ class Meter:
                     os.close(folder)
 
     def _sum_exceeds(self, limit: int, total: int, pages: Mapping[str, Pages]) -> bool:
-        """Return whether ``total`` and all pages, a shared one counted once, exceed a limit.
+        """Return whether ``total`` and all pages (each shared page once) exceed a limit.
 
-        The processes that may have most come first, and nothing is read that can't change the
-        answer.
+        Processes that may have the most pages come first. Only files that can change the answer are
+        read.
         """
         unread = sum(own.anonymous for own in pages.values())
         for pid in self._in_time(sorted(pages, key=lambda pid: -pages[pid].anonymous)):
@@ -252,15 +253,17 @@ class Meter:
     def look(self, awaited: bool = True) -> None:
         """Update ``passed``, ``runnable`` and ``new_sessions``.
 
-        What its threads ran is the sandbox's own time. So is the time in which all of them slept
-        while the grader waited for them, except what the grader itself waited for a processor: it
-        may have had the answer and not been able to read it. Where a thread has or wants a
-        processor at a look, only what the threads ran since the last look counts, because the rest
+        A sandbox's own time has two parts. The first part is the time in which its threads ran. The
+        second part is the time in which all its threads slept while the grader waited for them.
+        Time in which the grader itself waited for a processor is subtracted from the second part,
+        because the answer may have been ready. If a thread has or wants a processor at the moment
+        of a look, only the threads' running time since the last look counts. The rest of the time
         went to other programs. A sandbox gains nothing when its own threads wait for each other,
-        because one of them runs meanwhile. What a thread ran that has come and gone between two
-        looks is not known, so then they count as slept. A sandbox that wants more than CROWD
-        processors waits for itself, as a fork bomb does: then all that passes is its own.
-        ``awaited`` is whether the grader waits for the sandbox, and not the sandbox for the grader.
+        because one of these threads runs meanwhile. If a thread started and ended between two
+        looks, the running time of that thread is not known, so all threads count as sleeping. A
+        sandbox that wants more than CROWD processors, such as a fork bomb, waits for itself. Then
+        all time counts as the sandbox's own time. ``awaited`` says whether the grader waits for the
+        sandbox.
         """
         before, graders = self.threads, self.graders
         self.threads, self.graders = self._threads(), self._threads_in(self.grader)
@@ -276,7 +279,7 @@ class Meter:
         self.ran += seconds if crowded else min(seconds, ran)
         wants = any(self.threads[number].wants for number in self.threads.keys() & before.keys())
         if awaited and not crowded and (not wants or _come_and_gone(before, self.threads)):
-            # looking takes time, too, where a sandbox has made that dear
+            # looking also takes time, if a sandbox has made it slow
             self.slept += max(0.0, min(seconds, LONGEST_SLEEP + worked) - ran)
         self.passed = self.ran + max(0.0, self.slept - self.lacked)
         known = {thread.session for thread in before.values()}
@@ -296,7 +299,7 @@ class Meter:
         with contextlib.suppress(OSError):
             for thread in os.listdir(tasks):
                 ran, waited, *_ = self._text(f"{tasks}/{thread}/schedstat").split() or (0, 0)
-                # the state follows the name, in which a thread can write what it likes
+                # the state follows the name, and a thread can choose its name freely
                 about = self._text(f"{tasks}/{thread}/stat").rpartition(b")")[2].split()
                 state, _, _, session, *_ = about or (b"",) * 4
                 found[thread] = Thread(int(ran), int(waited), state == b"R", session)
@@ -311,7 +314,7 @@ class Meter:
         return total
 
     def _memory(self) -> tuple[int, dict[str, Pages]]:
-        """Return the bytes that Linux keeps for the processes, and each one's pages."""
+        """Return the bytes that Linux keeps for all processes, and the pages of each process."""
         total, pages = self._sockets(), {}
         for pid in self._in_time(self._processes()):
             status = self._status(pid)
@@ -321,9 +324,9 @@ class Meter:
         return total, pages
 
     def _mappings(self, most: int) -> int:
-        """Return the bytes of the records of mappings; count no further above ``most``, if any."""
+        """Return the bytes of the records of mappings; stop above ``most``, if it is given."""
         total = 0
-        # at worst each process was forked by the one before it
+        # in the worst case, each process was forked by the process before it
         each = MAPPING + FORK * len(list(self._processes()))
         for pid in self._in_time(self._processes()):
             total += self._text(f"{pid}/maps").count(b"\n") * each
@@ -332,14 +335,15 @@ class Meter:
         return total
 
     def _sockets(self) -> int:
-        """Return the bytes that the sandbox's sockets may hold, those not yet accepted included."""
+        """Return the bytes that the sandbox's sockets may contain, with unaccepted connections."""
         total = 0
         for line in self._text("unix", self.net).splitlines()[1:]:
-            # A socket's name may hold line breaks. A line that is a piece of a name adds one more.
+            # A socket's name may contain line breaks. Then each piece of the name counts as one
+            # more socket.
             datagram = line.split()[4:5] == [DATAGRAM]
             total += self.buffer * (QUEUE if datagram else 1)
-        # Linux's own netlink sockets, one for each protocol, are listed too; they are also part of
-        # the baseline
+        # Linux's own netlink sockets, one for each protocol, are listed too. The baseline also
+        # contains them.
         total += self.buffer * self._text("netlink", self.net).count(b"\n")
         for version in ("", "6"):
             used = self._text(f"sockstat{version}", self.net).split()
@@ -360,7 +364,7 @@ class Meter:
         return total
 
     def _own(self, pid: str, status: dict[bytes, int]) -> int:
-        """Return the bytes that Linux keeps for one process alone, and what it has in swap."""
+        """Return the bytes that Linux keeps for one process alone, and its bytes in swap."""
         descriptors = self._descriptors(pid)
         # worst case: half of the descriptors are epoll sets that each watch the other half
         watched = descriptors**2 // 4 * WATCHED
@@ -369,7 +373,10 @@ class Meter:
         return tables + status.get(b"Threads", 0) * THREAD + opened + watched
 
     def _share(self, pid: str, pages: Pages) -> int:
-        """Return the bytes of pages; one shared by n counts 1/n, or fully if it is unreadable."""
+        """Return the bytes of a process's pages; a page that n processes share counts 1/n.
+
+        If the data can't be read, all anonymous pages count fully.
+        """
         if pages.of_files > MAPPED:
             raise TooDear
         for line in self._text(f"{pid}/smaps_rollup").splitlines():
@@ -388,14 +395,14 @@ class Meter:
 
     def _descriptors(self, pid: str) -> int:
         with contextlib.suppress(OSError):
-            # since Linux 6.2 the folder's size is this number
+            # since Linux 6.2 the folder's size is the number of descriptors
             return os.stat(f"{pid}/fd", dir_fd=self.proc).st_size or len(
                 os.listdir(f"/proc/self/fd/{self.proc}/{pid}/fd")
             )
         return 0
 
     def _in_time(self, processes: Iterable[str]) -> Iterator[str]:
-        """Yield processes as long as there is time for the next one; else raise TooDear."""
+        """Yield processes while there is time for the next process; else raise TooDear."""
         end = time.process_time() + SECONDS_TO_MEASURE
         for pid in processes:
             if time.process_time() > end:
@@ -406,7 +413,7 @@ class Meter:
         return filter(str.isdigit, os.listdir(self.proc))
 
     def _text(self, name: str, folder: int | None = None) -> bytes:
-        """Return the text of a file of /proc; empty if it cannot be read or the process ended."""
+        """Return the text of a file of /proc; empty if it can't be read or the process ended."""
         with contextlib.suppress(OSError):
             descriptor = os.open(name, os.O_RDONLY, dir_fd=folder or self.proc)
             with open(descriptor, "rb") as file:

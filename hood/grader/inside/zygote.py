@@ -1,15 +1,17 @@
 """The zygote, or warm process: it imports everything, starts no thread, and forks the kernels.
 
-Each grading process starts one. It never sees a seed, a check or a grade, and of a submission only
-the descriptor of its folder. It exchanges JSON messages over two kinds of SOCK_SEQPACKET sockets:
+Each grading process starts one zygote. The zygote never sees a seed, a check or a grade. The only
+part of a submission that the zygote gets is the descriptor of the submission's folder. The zygote
+exchanges JSON messages over two kinds of SOCK_SEQPACKET sockets:
 
-- The control socket, from the grading process, carries one request for each kernel: its limits,
-  and descriptors for its lease, its socket to a client, its connection, a file of its own time (the
-  zygote writes how much has passed, the grading process whether it waits) and, if there is one, its
-  folder.
-- The lease belongs to one kernel. The grading process sends "interrupt" on it. Any other word ends
-  the sandbox, and so does closing the lease, which also happens when the grading process dies. The
-  zygote sends "started" and, at the end, the reason for the end.
+- The control socket, from the grading process, carries one request for each kernel. A request has
+  the kernel's limits and these descriptors: the lease, the socket to a client, the connection, the
+  time file and, if there is one, the submission's folder. In the time file, the zygote writes how
+  much of the sandbox's own time has passed, and the grading process writes whether it waits for the
+  kernel.
+- The lease belongs to one kernel. The grading process sends "interrupt" on the lease. Any other
+  message ends the sandbox. Closing the lease also ends the sandbox. If the grading process dies,
+  Linux closes the lease. The zygote sends "started" and, at the end, the reason for the end.
 """
 
 from __future__ import annotations
@@ -36,12 +38,12 @@ from hood.grader.inside.preload import preload
 from hood.judge.connection import course_code, originals
 
 WATCH_SECONDS = 0.1
-# So many kernels start before the zygote's memory is moved into huge pages. Moving takes as long as
-# it saves for a dozen kernels, so whoever grades one or two notebooks would wait in vain.
+# This many kernels start before the zygote's memory is moved into huge pages. Moving takes as much
+# time as it saves in a dozen kernels, so one or two notebooks would only lose time.
 FEW = 2
 MESSAGE = 1 << 16
-EDITABLE = "__editable__"  # in the name of a finder that such an install brings
-COMPILER, TRACER = "compiler", "tracer"  # beside the groups of modules that a lab may name
+EDITABLE = "__editable__"  # in the name of an editable install's finder
+COMPILER, TRACER = "compiler", "tracer"  # additional groups of modules to import
 
 
 @dataclass
@@ -49,24 +51,31 @@ class RunningSandbox:
     sandbox: bubblewrap.Sandbox
     lease: socket.socket  # the zygote's end
     meter: usage.Meter
-    limits: Mapping[str, Any]  # `memory` in bytes, `total_seconds` of its own (`usage.Meter.look`)
+    limits: Mapping[str, Any]  # `memory` in bytes, `total_seconds` of own time (`usage.Meter.look`)
     own_time: int
     begun: float  # by `time.monotonic`
     group: cgroup.Group | None
-    killed: int  # how many processes Linux had killed on this machine for want of memory
+    killed: int  # at the start, how many processes Linux had killed on this machine for memory
     nice: int = 0  # the niceness that was set so far
-    glance: float = 0.0  # when its memory is looked at next, by `time.monotonic`
+    glance: float = 0.0  # when its memory is measured next, by `time.monotonic`
 
 
 def main(control_fd: int) -> None:
-    """Serve until the grading process is gone.
+    """Serve until the grading process has ended.
 
-    The first message on the control socket is JSON: ``folder`` (removed at the end); ``stage`` in
-    it, with the modules that a kernel imports, ``etc``, ``proc`` and ``sys``; ``readable`` folders,
-    which a sandbox has at the same path, but for the ``hidden`` ones inside; ``user_namespace``,
-    whether to make one; the course's ``packages``; ``sandbox``, the name of its own module, or
-    empty; and ``cgroup`` (the path from :func:`cgroup.enter`, or null). Sandboxes could read
-    command line arguments.
+    The first message on the control socket is a JSON object with these keys:
+
+    - ``folder``: the zygote removes this folder at the end.
+    - ``stage``: a folder in ``folder``, with the modules that a kernel imports, ``etc``, ``proc``
+      and ``sys``.
+    - ``readable``: folders that a sandbox sees at the same path.
+    - ``hidden``: folders inside these that a sandbox does not see.
+    - ``user_namespace``: whether to make a user namespace.
+    - ``packages``: the names of the course's packages.
+    - ``sandbox``: the name of the course's own sandbox module, or an empty string.
+    - ``cgroup``: the path from :func:`cgroup.enter`, or null.
+
+    The command line does not have these values, because sandboxes could read it.
     """
     grader = os.pidfd_open(os.getppid())
     control = socket.socket(fileno=control_fd)
@@ -75,7 +84,7 @@ def main(control_fd: int) -> None:
         linux.prctl(linux.PR_SET_CHILD_SUBREAPER, 1)
         linux.prctl(linux.PR_SET_DUMPABLE, 0)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        # drop, among others, what an editable install brings, which leads to the project's root
+        # drop, among others, the path of an editable install, which leads to the project's root
         sys.path[:] = [
             path
             for path in sys.path
@@ -101,10 +110,10 @@ def main(control_fd: int) -> None:
 
 
 class Zygote:
-    """Start, watch and end sandboxes, in the thread whose end would be the end of bubblewrap.
+    """Start, watch and end sandboxes in one thread, because bubblewrap dies with its thread.
 
-    ``grader`` is a pidfd of the grading process, ``told`` the first message; see :func:`main`.
-    ``course`` is what the course says of its sandboxes.
+    ``grader`` is a pidfd of the grading process. ``told`` is the first message; see :func:`main`.
+    ``course`` has the course's sandbox settings.
     """
 
     def __init__(
@@ -123,7 +132,7 @@ class Zygote:
         self.started = 0
         self.forks = 0  # since the last import
         self.moved = False  # whether the memory is in huge pages since then
-        self.nice = os.nice(0)  # the least niceness of a sandbox, whose session is one of its own
+        self.nice = os.nice(0)  # the least niceness of a sandbox, which has its own session
 
     def serve(self) -> None:
         watch = 0.0
@@ -141,8 +150,8 @@ class Zygote:
                         self._end(entry, "died")
                 if time.monotonic() >= watch:
                     self._watch(self._excess)
-                    # At no regular times, so that no thread can be there for the look alone. One
-                    # that stands still while it is measured runs in between.
+                    # Look at irregular times, so that a thread can't run only at the time of a
+                    # look. A sandbox that is stopped while it is measured runs between two looks.
                     watch = time.monotonic() + WATCH_SECONDS * (0.5 + random.random())
                 else:
                     self._watch(self._glance)
@@ -192,7 +201,7 @@ class Zygote:
         files: int | None = None,
     ) -> RunningSandbox:
         self._import(asked)
-        may_wait = not self.running  # no limit is watched meanwhile
+        may_wait = not self.running  # limits are not watched meanwhile
         if may_wait and self.forks >= FEW and not self.moved:
             linux.use_huge_pages()
             self.moved = True
@@ -214,7 +223,7 @@ class Zygote:
             meter = usage.Meter(built.init, bubblewrap.WRITABLE, os.getppid())
             begun, killed = time.monotonic(), usage.killed_for_memory()
             own_time = os.dup(own_time)
-        except BaseException:  # whatever it was, nobody would end this sandbox
+        except BaseException:  # after any error, nobody else would end this sandbox
             if meter:
                 meter.close()
             built.close()
@@ -239,10 +248,10 @@ class Zygote:
             self.forks, self.moved = 0, False
 
     def _fork(self, built: bubblewrap.Sandbox, asked: dict[str, Any], *given: Any) -> int:
-        """Fork the kernel into the sandbox and return its process id, seen from outside.
+        """Fork the kernel into the sandbox; return the kernel's process id outside the sandbox.
 
-        It takes two forks: the first child joins the namespaces, but only its own child is then in
-        the PID namespace. Further arguments are those of :meth:`_join`.
+        This takes two forks. The first child joins the namespaces, but only the child of that child
+        is then in the PID namespace. For the other arguments see :meth:`_join`.
         """
         report, inside = os.pipe()
         try:
@@ -256,17 +265,17 @@ class Zygote:
         os.close(inside)
         said: dict[str, Any] = {}
         try:
-            # it ends when the kernel is confined or has ended
+            # the pipe ends when the kernel is confined or has ended
             with open(report, errors="replace") as file:
                 for line in file:
-                    with contextlib.suppress(ValueError):  # as if it had not been written
+                    with contextlib.suppress(ValueError):  # an incomplete line is ignored
                         said |= json.loads(line)
         finally:
             os.waitpid(joiner, 0)
         if "kernel" not in said:
-            # The joiner was killed, and its child, if it had one, has an unknown id. A process that
-            # nobody waits for keeps its sandbox from ending. So the zygote ends, and with it all
-            # sandboxes; the grading process starts a new one.
+            # The first child was killed. If it had a child, the id of that child is not known. A
+            # process without a waiting parent keeps its sandbox from ending. So the zygote ends
+            # with all its sandboxes, and the grading process starts a new zygote.
             os._exit(1)
         if "confined" not in said:
             os.kill(said["kernel"], signal.SIGKILL)
@@ -290,7 +299,7 @@ class Zygote:
         connection: int,
         files: int | None,
     ) -> None:
-        """Enter the sandbox, fork again, and become the kernel in that child. Never return.
+        """Enter the sandbox, fork again, and become the kernel in the new child. Never return.
 
         ``report`` is a pipe for the kernel's process id and for errors.
         """
@@ -298,8 +307,9 @@ class Zygote:
             spaces = linux.SANDBOX
             if self.told["user_namespace"]:
                 spaces |= linux.CLONE_NEWUSER
-            # When memory ends, Linux kills kernels first. A sandbox's own /proc is read-only, so it
-            # is said here, where the file is root's meanwhile unless a dump is allowed.
+            # When memory runs out, Linux should kill kernels first. A sandbox's own /proc is
+            # read-only, so the score is set here. If a dump is not allowed, the file with the score
+            # belongs to root.
             linux.prctl(linux.PR_SET_DUMPABLE, 1)
             Path("/proc/self/oom_score_adj").write_text("500")
             linux.prctl(linux.PR_SET_DUMPABLE, 0)
@@ -335,7 +345,7 @@ class Zygote:
             os._exit(0)
 
     def _receive(self, entry: RunningSandbox) -> None:
-        """Read a word from a lease: interrupt the kernel, or end its sandbox."""
+        """Read a message from a lease: interrupt the kernel, or end its sandbox."""
         try:
             word = entry.lease.recv(MESSAGE)
         except BlockingIOError:
@@ -349,22 +359,23 @@ class Zygote:
             self._end(entry, "closed")
 
     def _watch(self, exceeded: Callable[[RunningSandbox], str]) -> None:
-        """End each sandbox of which ``exceeded`` says which limit it exceeds."""
+        """End each sandbox that exceeds a limit; ``exceeded`` names the limit, or returns ""."""
         for entry in list(self.running):
             try:
                 reason = exceeded(entry)
             except usage.TooDear:
                 reason = "dear"
-            except Exception:  # it has ended, or shows of itself what can't be read: it alone ends
+            except Exception:
+                # the sandbox has ended, or its data can't be read: only this sandbox ends
                 reason = "died"
             if reason:
                 self._end(entry, reason)
 
     def _excess(self, entry: RunningSandbox) -> str:
-        """Look at a sandbox; return which limit it exceeds, empty if none.
+        """Look at a sandbox; return the limit that it exceeds, or "".
 
-        Its threads get no larger share of the processor than FAIR. Its memory comes last, because
-        to measure it may take long.
+        The sandbox's threads together get at most the processor share of FAIR threads. Memory comes
+        last, because measuring it may take long.
         """
         [spared] = usage.OWN_TIME.unpack(
             os.pread(entry.own_time, usage.OWN_TIME.size, usage.SPARED)
@@ -384,7 +395,7 @@ class Zygote:
         return self._fills(entry)
 
     def _glance(self, entry: RunningSandbox) -> str:
-        """Return which limit a sandbox exceeds, where a glance shows that it may; else nothing."""
+        """Return the limit that a sandbox exceeds; measure only if an estimate suggests that."""
         if time.monotonic() < entry.glance:
             return ""
         if seconds := entry.meter.glance(entry.limits["memory"]):
@@ -396,7 +407,7 @@ class Zygote:
         limit = entry.limits["memory"]
         if entry.meter.exceeds(limit):
             return "memory"
-        # what was verified, because its processes share much, is verified again at the next look
+        # an estimate above the limit (much shared memory) is verified again at the next look
         entry.glance = time.monotonic() + (entry.meter.glance(limit) or 2 * WATCH_SECONDS)
         return ""
 
@@ -406,8 +417,8 @@ class Zygote:
         self.running.remove(entry)
         entry.meter.close()
 
-        # Ending takes processor time, too: many processes that are nice to a busy machine would
-        # take minutes. Without root they stay as they are.
+        # Ending also takes processor time. On a busy machine, many processes with high niceness
+        # would take minutes to end. Without root, the niceness can't be lowered.
         def hurry() -> None:
             if entry.nice > self.nice:
                 usage.be_nice((entry.sandbox.init, entry.sandbox.kernel), self.nice)
@@ -416,7 +427,7 @@ class Zygote:
         if reason == "died" and entry.group and entry.group.exceeded():
             reason = "memory"
         elif reason == "died" and status == -signal.SIGKILL:
-            # it, or a neighbour: Linux does not say whom it killed
+            # perhaps Linux killed the kernel for memory, but Linux does not say which process
             reason = "died" if usage.killed_for_memory() == entry.killed else "exhausted"
         if entry.group:
             entry.group.close()
@@ -436,7 +447,7 @@ def _before_forks() -> Iterator[None]:
 
 
 def _write(report: int, message: Mapping[str, Any]) -> None:
-    """Write one line with a single call, because the joiner and its child share the pipe."""
+    """Write one line in a single call, because the first child and its child share the pipe."""
     os.write(report, json.dumps(message).encode() + b"\n")
 
 

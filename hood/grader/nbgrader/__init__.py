@@ -1,1 +1,1 @@
-"""nbgrader's commands, and what of nbgrader is patched, for which version, and why (`patches`)."""
+"""Run nbgrader's commands, and patch nbgrader; `patches` names the version and the reasons."""

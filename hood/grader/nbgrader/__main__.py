@@ -1,7 +1,8 @@
 """``python -m hood.grader.nbgrader COMMAND``: nbgrader's own command line with a faster start.
 
-It imports ``hood`` first, which keeps a slow module out (see its ``__init__``), collects no garbage
-while it imports, and ends with a sentence where a file can't be written. Nothing else differs.
+This program imports ``hood`` first, because ``hood/__init__.py`` avoids a slow module. It does not
+collect garbage during imports, and prints a sentence if a file can't be written. Nothing else
+differs.
 """
 
 import sys

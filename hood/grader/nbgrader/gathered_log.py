@@ -1,9 +1,9 @@
-"""What nbgrader's commands say of a whole class: errors at once, all else at the end, and once.
+"""Show the log of nbgrader's commands for a whole class: errors at once, a summary at the end.
 
-nbgrader writes some five lines for each learner, among which nobody finds the one that matters. So
-its own lines of one kind become one, with their number; its warnings follow, and this project's
-come last. ``--log-level=INFO`` shows everything as it comes, and so does ``--debug``; a log file
-always has all.
+nbgrader writes about five lines for each learner, and these lines hide the line that matters. So
+all lines of the same kind become one line, which says how many lines there were. nbgrader's
+warnings follow, and this project's lines come last. ``--log-level=INFO`` and ``--debug`` show every
+line at once; a log file always has all lines.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ COMMANDS = {
     *("autograde", "collect", "generate_assignment", "generate_feedback"),
     *("release_feedback", "zip_collect"),
 }
-SHOWN = 3  # lines of one kind that are all shown
-WIDTH = 78  # of the line that shows on a terminal how far a command is
+SHOWN = 3  # up to this many lines of one kind are all shown
+WIDTH = 78  # of the progress line on a terminal
 
 
 def gather_log(app: Application) -> None:
-    """Gather what an nbgrader command logs, if it is one for a class and nobody wants all of it."""
+    """If no log level is set, gather the log of an nbgrader command for a whole class."""
     name = app.name.removeprefix("nbgrader-").replace("-", "_")
     asked = [one for one in type(app).__mro__ if "log_level" in app.config.get(one.__name__, {})]
     if name not in COMMANDS or asked:
@@ -43,7 +43,7 @@ def gather_log(app: Application) -> None:
 
 
 class Gathered(logging.Filter):
-    """Keeps a handler's records until they are shown; errors pass at once."""
+    """Keeps a handler's records until they are shown; errors are shown at once."""
 
     def __init__(self, handler: logging.StreamHandler):
         super().__init__()
@@ -61,7 +61,7 @@ class Gathered(logging.Filter):
         return False
 
     def show(self) -> None:
-        """Write what was kept."""
+        """Write the kept records."""
         self._show_progress("")
         self._shows = True
         for record in in_order(self._kept):
@@ -78,10 +78,10 @@ class Gathered(logging.Filter):
 
 
 def in_order(records: list[logging.LogRecord]) -> Iterator[logging.LogRecord]:
-    """Yield records in the order in which they are read: nbgrader's own, then ours, each once.
+    """Yield records in the order for reading: nbgrader's records, then this project's, each once.
 
-    Of more than a few lines of nbgrader's from one place in its code, an information becomes one
-    line, and of warnings the first are shown; both say how many they are.
+    If one place in nbgrader's code made many records, only some of them are shown, with the number
+    of the others: one line for INFO records, and a few lines for warnings.
     """
     for level in (logging.INFO, logging.WARNING):
         kinds: dict[tuple[str, int], list[logging.LogRecord]] = {}
@@ -110,7 +110,7 @@ def _summed_up(records: list[logging.LogRecord], level: int) -> Iterator[logging
 
 
 def _once(records: list[logging.LogRecord]) -> list[logging.LogRecord]:
-    """Return the records without those that say the same again; each says how often it came."""
+    """Return the records without repetitions; a repeated record has the number of repetitions."""
     times = Counter(record.getMessage() for record in records)
     first = {record.getMessage(): record for record in reversed(records)}
     return [

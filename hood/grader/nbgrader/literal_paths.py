@@ -1,4 +1,4 @@
-"""Find files below a folder whose name is a pattern to ``glob``, such as ``ML [2026]``."""
+"""Find files below a folder with a name that ``glob`` reads as a pattern, such as ``ML [2026]``."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import os
 
 
 def found(pattern: str) -> list[str]:
-    """Return what :func:`glob.glob` finds, where a folder ``[x]`` that exists is meant by its name.
+    """Return the result of :func:`glob.glob`, but read an existing folder ``[x]`` literally.
 
-    A part with a star or a question mark stays a pattern, since learners name folders in an
-    exchange: one called ``*+LAB+*`` must not hide the others.
+    A part of a path with a star or a question mark stays a pattern. Learners choose the names of
+    folders in an exchange, so a learner's folder ``*+LAB+*`` must not hide the other folders.
     """
     parts = pattern.split(os.sep)
     for at, part in enumerate(parts):

@@ -1,8 +1,8 @@
-"""What is replaced in nbgrader, in this process, because nbgrader has no setting for it.
+"""Patch nbgrader in this process where no setting of nbgrader helps.
 
-They are for the version of nbgrader below, which `pyproject.toml` pins. With another one a test
-fails: compare what each of them replaces, then set the version here.
-:mod:`hood.classroom.nbgrader.guard` replaces what needs a class to be known.
+The patches are for the version of nbgrader below, which `pyproject.toml` pins. With another version
+a test fails. Then compare the code that each patch replaces, and set the version here.
+:mod:`hood.classroom.nbgrader.guard` has the patches that need a class's rules.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ SEARCHING = (
 
 
 def patch_commands() -> None:
-    """Replace what nbgrader's commands and formgrader need. Calling it again changes nothing."""
+    """Patch nbgrader's commands and formgrader. Calling it again changes nothing."""
     find_version_here()
     find_literal_paths()
     watch_commands()
 
 
 def find_version_here() -> None:
-    """Let nbgrader find the version of a gradebook's tables in its own process.
+    """Make nbgrader find the version of a gradebook's tables in its own process.
 
-    For each new gradebook nbgrader would start ``alembic``, which takes two seconds and has to be
-    on PATH.
+    Otherwise nbgrader starts ``alembic`` for each new gradebook. This takes two seconds, and
+    ``alembic`` must be on PATH.
     """
     from nbgrader import api
 
@@ -56,9 +56,10 @@ def newest_tables() -> str:
 
 
 def find_literal_paths() -> None:
-    """Let nbgrader find files below a folder whose name is a pattern to ``glob``.
+    """Make nbgrader find files below a folder with a name that ``glob`` reads as a pattern.
 
-    It joins folders' names with patterns, so in a course in ``ML [2026]`` it would find nothing.
+    nbgrader joins folders' names with patterns, so it would find nothing for a course in ``ML
+    [2026]``.
     """
     for name in SEARCHING:
         module = importlib.import_module(f"nbgrader.{name}")
@@ -66,10 +67,7 @@ def find_literal_paths() -> None:
 
 
 def watch_commands() -> None:
-    """Gather what nbgrader's commands log from here on in this process.
-
-    It writes some five lines for each learner, among which nobody finds the one that matters.
-    """
+    """Gather the log of nbgrader's commands in this process from now on (:mod:`.gathered_log`)."""
     from nbgrader.apps.baseapp import NbGrader
 
     original = NbGrader.start

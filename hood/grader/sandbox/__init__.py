@@ -1,7 +1,8 @@
 """Run a kernel in a sandbox for every notebook; ``python -m hood doctor`` tests it.
 
-Sandboxes that cooperate can signal to each other by load and by which shared files are in memory,
-and see the path of the Python environment. docs/explanation/walls.md has the other limits.
+Cooperating sandboxes can signal to each other through load, and through shared files in memory.
+Sandboxes see the path of the Python environment. docs/explanation/walls.md describes what else a
+sandbox does not prevent.
 """
 
 from hood.grader.sandbox.kernel import (

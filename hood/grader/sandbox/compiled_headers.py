@@ -1,7 +1,7 @@
-"""Provide what a course compiles once, such as headers, to its labs that compile.
+"""Compile the files that all labs with a compiler share, such as headers, once for all labs.
 
-Nothing else is prepared: a cache of what the reference solution compiles would contain its source,
-and every learner could read it.
+Nothing else is prepared: a cache of the compiled reference solution would contain the solution's
+source, and every learner could read it.
 """
 
 from __future__ import annotations
@@ -29,10 +29,9 @@ SECONDS = 1800
 def prepared_headers() -> Path | None:
     """Return the folder with the compiled headers, for sandboxes; make it if it does not exist.
 
-    None where the course compiles nothing in advance.
-
-    Processes that call this at the same time wait for the one that makes it. Raises UserError if
-    the headers cannot be compiled, or a sandbox does not see the compiler.
+    Return None if the course compiles nothing in advance. If several processes call this at the
+    same time, one process makes the folder and the others wait. Raises UserError if the headers
+    cannot be compiled, or sandboxes do not see the compiler.
     """
     if of_course().make_headers is None:
         return None
@@ -40,8 +39,8 @@ def prepared_headers() -> Path | None:
     seen = list(dict.fromkeys(["/usr", "/bin", *environment_folders()]))
     if not any(Path(compiler).is_relative_to(folder) for folder in seen):
         raise UserError(
-            f"sandboxes see the compilers below {', '.join(seen)}, and this one is {compiler}: "
-            "install one of the system's, and let CXX name it or unset CXX"
+            f"sandboxes can use only a compiler below {', '.join(seen)}, but the compiler is "
+            f"{compiler}: install the compiler of this system, and set CXX to its path or unset CXX"
         )
     where = folder() / _key()
     if where.is_dir():
@@ -69,7 +68,7 @@ def _make(where: Path) -> None:
         try:
             done = subprocess.run(
                 [sys.executable, "-P", "-m", course_sandbox.__name__, module, str(made)],
-                # the environment of kernels, whose code must be compiled with the same options
+                # kernels' environment, because their code must be compiled with the same options
                 env={**environment(Path(scratch)), "PYTHONPATH": places},
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
@@ -79,23 +78,23 @@ def _make(where: Path) -> None:
             )
         except subprocess.TimeoutExpired:
             raise UserError(
-                f"what labs compile was not prepared after {SECONDS} seconds: grade when this "
-                "machine has less to do"
+                f"compiling the labs' shared files took more than {SECONDS} seconds: grade "
+                "when this machine is less busy"
             ) from None
         if done.returncode or not any(made.iterdir()):
-            said = done.stderr.strip().splitlines()[-1:] or ["it said nothing"]
+            said = done.stderr.strip().splitlines()[-1:] or ["it printed nothing"]
             raise UserError(
-                f"{of_course().compiles} can't be compiled with {of_course().compiler()}, so no "
-                "lab that says compile: true can be graded here: mend the compiler, or remove it. "
-                f"It said: {said[0]}"
+                f"{of_course().compiles} can't be compiled with {of_course().compiler()}, so "
+                "no lab with `compile: true` can be graded here: repair the compiler, or "
+                f"remove it. The compiler's message: {said[0]}"
             )
         for path in (made, *made.rglob("*")):
             path.chmod(0o755 if path.is_dir() else 0o644)  # kernels have other user ids
-        made.rename(where)  # when all are complete
+        made.rename(where)  # only now, because the folder is complete
 
 
 def _key() -> str:
-    """Return a hash of Python, the compiler, and what the course says of the headers."""
+    """Return a hash of what the headers depend on: Python, the compiler, the course's versions."""
     called = of_course().compiler()
     compiler = os.path.realpath(called)
     about: list[Any] = [sys.version, sys.prefix, *of_course().version()]

@@ -1,4 +1,4 @@
-"""What this machine can sandbox and compile: what ``python -m hood doctor`` says of it."""
+"""Test what this machine can sandbox and compile, for ``python -m hood doctor``."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from hood.grader.sandbox.remedies import UNGROUPED, Obstacle, missing
 from hood.grader.sandbox.scope import DELEGATE, in_scope, try_scope
 from hood.grader.sandbox.warm_process import CannotSandbox, ZygoteDied, own_users
 
-LOCK_SECONDS = 600  # that another apt may take, as the updates of a machine that has just started
-LOCK_TRIES = 5  # seconds from one try to the next
-HELD = "Could not get lock"  # in English, as apt is asked to speak
+LOCK_SECONDS = 600  # the wait for another apt, such as updates after a machine's start
+LOCK_TRIES = 5  # seconds between tries
+HELD = "Could not get lock"  # apt's message; apt runs in English
 
 
 def problems() -> list[Obstacle]:
-    """Return what keeps this machine from running sandboxes; a kernel is started in one."""
+    """Start a kernel in a sandbox, and return the obstacles to sandboxes on this machine."""
     if found := missing():
         return found
     try:
@@ -32,7 +32,7 @@ def problems() -> list[Obstacle]:
     except CannotSandbox as error:
         return [error.problem]
     except (RuntimeError, ZygoteDied) as error:
-        return [Obstacle(f"a kernel did not start in its sandbox: {error}", "Run it again.")]
+        return [Obstacle(f"a kernel did not start in its sandbox: {error}", "Run doctor again.")]
     return []
 
 
@@ -41,8 +41,13 @@ def machine() -> bool:
     course = of_course()
     lack = course.lacks()
     if lack:
-        print(f"compile: no, {', '.join(lack.tools)} missing; what needs C++ is not run, and labs")
-        print(f"  withhold its points instead of taking them\n  what to do: {lack.how}")
+        print(
+            f"compile: no; missing: {', '.join(lack.tools)}. Checks that need C++ are not run, and "
+            "labs"
+        )
+        print(
+            f"  withhold the points of these checks (nobody loses them)\n  what to do: {lack.how}"
+        )
     elif course.compiles:
         print(f"compile: yes, {course.compiles} with {course.compiler()}")
     found = problems()
@@ -52,38 +57,38 @@ def machine() -> bool:
         return False
     limits = Limits()
     print("sandbox: yes, a kernel was started in a sandbox and ended again")
-    users = "a user id of its own" if own_users() else "a user namespace of its own"
+    users = "its own user id" if own_users() else "its own user namespace"
     print(f"users: each kernel has {users}")
     print(
         f"limits: {limits.memory // MIB} MiB of memory, {limits.processes} processes, "
         f"{limits.cell_seconds} s for a cell, {limits.total_seconds} s in all"
     )
     if cgroup.enter():
-        print("memory: Linux itself keeps each sandbox to its limit, in a cgroup of its own")
+        print("memory: Linux itself enforces each sandbox's limit, in its own cgroup")
     else:
         print(f"memory: warning: {UNGROUPED.what}\n  what to do: {_how_to_be_grouped()}")
     return True
 
 
 def _how_to_be_grouped() -> str:
-    """Try whether systemd makes a delegated cgroup here, and return how to grade in one."""
+    """Test whether systemd makes a delegated cgroup here, and return how to grade in it."""
     why = try_scope()
     if not why:
         grade = in_scope("python -m hood grade LAB")
-        return f"systemd makes such a group here, as was tried just now. Grade with: {grade}"
-    delegate = f" Where your systemd may not limit memory: {DELEGATE}." if os.geteuid() else ""
-    return f"{UNGROUPED.how}{delegate} It was tried just now: {why}"
+        return f"A test has just shown that systemd can make such a cgroup. Grade with: {grade}"
+    delegate = f" If your systemd may not limit memory, run {DELEGATE}." if os.geteuid() else ""
+    return f"{UNGROUPED.how}{delegate} A test has just failed: {why}"
 
 
 def install() -> None:
-    """Install with apt-get what is missing of bubblewrap, a C++ compiler and Python's headers.
+    """Install bubblewrap, a C++ compiler and Python's headers with apt-get, if they are missing.
 
     Raises UserError if bubblewrap is missing and not installed.
     """
     if shutil.which("bwrap") is None:
         if shutil.which("apt-get") is None:
             raise UserError(
-                "--install knows apt-get only; install bubblewrap with this system's tool"
+                "--install needs apt-get: install bubblewrap with this system's package manager"
             )
         if not _apt_get_install("bubblewrap"):
             raise UserError(
@@ -100,10 +105,10 @@ def _apt_get_install(*packages: str) -> bool:
 
 
 def _apt_get(*words: str) -> bool:
-    """Run apt-get; while another one works, as on a machine that has just started, wait for it.
+    """Run apt-get; wait while another apt runs, for example on a machine that has just started.
 
-    For dpkg's own lock apt waits itself, and says who holds it. Where it is told by another of its
-    locks that it can't begin, it is run again.
+    Apt itself waits for dpkg's lock, and names the process that has that lock. If another process
+    has another of apt's locks, apt-get is run again.
     """
     sudo = [] if os.geteuid() == 0 else ["sudo", "-n"]
     command = [*sudo, "apt-get", "-o", f"DPkg::Lock::Timeout={LOCK_SECONDS}", *words]

@@ -31,8 +31,8 @@ from hood.grader.sandbox.warm_process import ZygoteDied, warm
 
 PYTHON = ("", "python", "python3")  # Jupyter's kernel names for the Python that runs the grader
 SECONDS_TO_SAY_WHY = 1
-# The end of a zygote is heard at once, so this is only for one that is stuck. On a busy machine, a
-# sandbox full of processes took more than ten seconds to end.
+# The end of a zygote is noticed at once, so this limit is only for a stuck zygote. On a busy
+# machine, a sandbox full of processes took more than ten seconds to end.
 SECONDS_TO_END = 60
 SHORTEST, LONGEST = 0.05, 1.0  # seconds between two looks at a kernel's own time
 UNSAFE = "from hood.grader.inside.kernel import prepare, run; prepare(); run({}, {!r})"
@@ -43,7 +43,7 @@ class KernelDied(RuntimeError):
 
 
 class NotInterrupted(RuntimeError):
-    """A cell did not end within its time, nor when it was interrupted."""
+    """A cell did not end within its time limit, and did not end after the interrupt."""
 
 
 class TimeIsUp(RuntimeError):
@@ -53,7 +53,7 @@ class TimeIsUp(RuntimeError):
 class Kernel(ABC):
     """A kernel of :mod:`hood.grader.inside.kernel`: start it, or use it as a context manager.
 
-    Raises UserError if ``name``, a notebook's kernel, is not Python.
+    ``name`` is the name of a notebook's kernel. Raises UserError if that kernel is not Python.
     """
 
     def __init__(self, name: str = "") -> None:
@@ -61,7 +61,8 @@ class Kernel(ABC):
             _refuse_other_languages(name)
         self._end: socket.socket
         self._assembler = messages.Assembler()
-        # What the kernel says that the last cell bound, by line; see :data:`messages.FORMS`
+        # Names that the last cell bound, by line, according to the kernel; see
+        # :data:`messages.FORMS`
         self.bound: dict[int, list[str]] = {}
 
     def __enter__(self) -> Self:
@@ -81,7 +82,7 @@ class Kernel(ABC):
 
     @abstractmethod
     def end(self) -> None:
-        """End the kernel and all that it started."""
+        """End the kernel and everything that it started."""
 
     @abstractmethod
     def alive(self) -> bool:
@@ -89,31 +90,31 @@ class Kernel(ABC):
 
     @abstractmethod
     def passed(self) -> float:
-        """Return seconds of the kernel's own time, by which time limits are counted."""
+        """Return seconds of the kernel's own time, which counts for time limits."""
 
     @abstractmethod
     def why_stopped(self) -> str:
-        """Return, in words for a learner, why the kernel ended early; empty if it did not."""
+        """Return, in words for a learner, why the kernel ended early; else an empty text."""
 
     @property
     def died(self) -> bool:
-        """Whether the kernel ended by itself, or was killed, and no limit was the reason."""
+        """Whether the kernel ended by itself or was killed, but not at a limit."""
         return False
 
     @abstractmethod
     def wait(self, waits: bool) -> None:
-        """Say whether the grader now waits for the kernel; else its sleep is not its own time."""
+        """Record whether the grader waits for the kernel. If not, its sleep does not count."""
 
     @abstractmethod
     def spare(self, seconds: float) -> None:
-        """Say how many seconds of its own time do not count towards its limit in all."""
+        """Set how many seconds of the kernel's own time do not count towards its total limit."""
 
     @abstractmethod
     def _over(self) -> None:
-        """Find out why the kernel's socket was closed, and end what still runs."""
+        """Find out why the kernel's socket was closed, and end the processes that still run."""
 
     def _starved(self, limit: float) -> Exception | None:
-        """Return the error, if any, for a time limit that ended by the clock, before its own."""
+        """Return the error to raise if the time by the clock is up before the limit; else None."""
         return None
 
     def run(
@@ -125,12 +126,12 @@ class Kernel(ABC):
     ) -> dict[str, Any]:
         """Run a cell and return its last message, ``done``.
 
-        ``heard`` is called with each other message, decoded as :func:`messages.decode` does, and
-        its size in bytes; with None for one that shows nothing, because it is late or no message.
-        When ``seconds`` of the kernel's own time have passed, the cell is interrupted and has
-        ``grace`` to end; then TimeIsUp is raised, else NotInterrupted. Raises KernelDied;
-        ZygoteDied if the machine must be too busy; messages.BadMessage, when the cell has ended, if
-        the kernel sent something that is no message.
+        For each other message, ``heard`` is called with the result of :func:`messages.decode` and
+        the size in bytes; for a late or malformed message, it is called with None and the size.
+        When ``seconds`` of the kernel's own time have passed, the cell is interrupted. If the cell
+        then ends within ``grace``, TimeIsUp is raised, else NotInterrupted. Raises KernelDied if
+        the kernel died; ZygoteDied if the machine is too busy; messages.BadMessage if the kernel
+        sent a malformed message (this is raised after the cell has ended).
         """
         cell, self.bound = secrets.token_hex(8), {}
         asked = deque(messages.packets(messages.encode({"cell": cell, "source": source})))
@@ -167,7 +168,7 @@ class Kernel(ABC):
                 return message
 
     def _next(self, asked: deque[bytes], limit: _Limit) -> bytes:
-        """Send what is to be sent, and return the next message's bytes."""
+        """Send pending packets, and return the next message's bytes."""
         ready = select.poll()
         while True:
             ready.register(self._end, select.POLLIN | (select.POLLOUT if asked else 0))
@@ -176,7 +177,7 @@ class Kernel(ABC):
                     raise KernelDied
                 continue
             if events[0][1] & select.POLLOUT:
-                with contextlib.suppress(OSError):  # what it said last is still to be read
+                with contextlib.suppress(OSError):  # its last messages can still be read
                     self._end.send(asked.popleft())
             try:
                 packet = self._end.recv(messages.PACKET + 1)
@@ -192,23 +193,23 @@ class Kernel(ABC):
 
 
 class _Passed(Exception):
-    """A time limit has passed; ``by_the_clock`` says whether the kernel's own time has not."""
+    """A time limit has passed, in the kernel's own time or (``by_the_clock``) by the clock."""
 
     def __init__(self, by_the_clock: bool) -> None:
         self.by_the_clock = by_the_clock
 
 
 class _Limit:
-    """So many seconds of a kernel's own time; by the clock WAITS times as many at most."""
+    """A limit in seconds of a kernel's own time; the limit by the clock is WAITS times as long."""
 
     def __init__(self, kernel: Kernel, seconds: float) -> None:
         self._kernel = kernel
         self._until, self._end = kernel.passed() + seconds, time.monotonic() + WAITS * seconds
 
     def left(self) -> float:
-        """Return for how many seconds to wait before the next call.
+        """Return how many seconds to wait before the next call.
 
-        Raises _Passed when none are left.
+        Raises _Passed if no time is left.
         """
         left = self._until - self._kernel.passed()
         if left <= 0:
@@ -224,24 +225,25 @@ def _refuse_other_languages(name: str) -> None:
         language = KernelSpecManager().get_kernel_spec(name).language
     except NoSuchKernel:
         raise UserError(
-            f"the notebook asks for the kernel {name!r}, which is not installed "
-            "here: name python3 in the source's kernelspec"
+            f"the notebook's kernel is {name!r}, which is not installed here: "
+            "write python3 into the kernelspec of the lab's source"
         ) from None
     if language.lower() != "python":
         raise UserError(
-            f"the notebook asks for the kernel {name!r}, whose language is "
-            f"{language}: only Python can be graded"
+            f"the notebook's kernel is {name!r}, with the language {language}, but only Python "
+            "can be graded"
         )
 
 
 class SandboxedKernel(Kernel):
-    """A kernel in a sandbox of its own, forked by this process's zygote.
+    """A kernel in its own sandbox, forked by this process's zygote.
 
-    The plain files of ``files`` are copied into its working folder. A lab that compiles has
-    ``headers``, of :mod:`hood.grader.sandbox.compiled_headers`; ``preload`` are "tracer" and groups
-    of the course's own sandbox module; ``loopback`` is whether its processes may reach each other
-    over TCP and UDP. After the start ``connection`` is this side of a socket pair, whose other side
-    is :data:`hood.judge.connection.rpc_server.connection`.
+    The plain files of the folder ``files`` are copied into the kernel's working folder. For a lab
+    that uses a compiler, ``headers`` is the folder of :mod:`hood.grader.sandbox.compiled_headers`.
+    ``preload`` may have "tracer", and names of groups in the course's own sandbox module.
+    ``loopback`` says whether the kernel's processes may reach each other over TCP and UDP. After
+    the start, ``connection`` is this side of a socket pair; the other side is
+    :data:`hood.judge.connection.rpc_server.connection`.
     """
 
     def __init__(
@@ -269,12 +271,12 @@ class SandboxedKernel(Kernel):
     def start(self) -> None:
         """Start the kernel in a new sandbox and return when it is confined.
 
-        Raises RuntimeError if it runs already; CannotSandbox if this machine cannot make the
-        sandbox; FilesRefused if the submission's files could not be copied; ZygoteDied if the
+        Raises RuntimeError if the kernel already runs; CannotSandbox if this machine cannot make
+        the sandbox; FilesRefused if the submission's files could not be copied; ZygoteDied if the
         zygote died (retrying may help).
         """
         if self._lease is not None:
-            raise RuntimeError("this kernel runs already")
+            raise RuntimeError("this kernel is running already")
         self._ended = ""
         asked = {
             **asdict(self.limits),
@@ -306,7 +308,7 @@ class SandboxedKernel(Kernel):
         self._lease, self._end, self.connection, self._own_time = lease, end, connection, own_time
 
     def passed(self) -> float:
-        """Return the seconds of the sandbox's own time (see :class:`Limits`) when last measured."""
+        """Return the seconds of the sandbox's own time (see :class:`Limits`), as last measured."""
         if self._own_time < 0:
             return math.inf
         return OWN_TIME.unpack(os.pread(self._own_time, OWN_TIME.size, 0))[0]
@@ -324,9 +326,9 @@ class SandboxedKernel(Kernel):
         return self._lease is not None and not self._ended
 
     def why_stopped(self) -> str:
-        """Return, in words for a learner, why the kernel ended early; empty if it did not.
+        """Return, in words for a learner, why the kernel ended early; else an empty text.
 
-        Raises ZygoteDied if the learner's code did not cause it; retrying may help.
+        Raises ZygoteDied if the learner's code did not cause the end; retrying may help.
         """
         self._listen()
         if self._ended == "lost":
@@ -335,13 +337,13 @@ class SandboxedKernel(Kernel):
             raise self._starved(self.limits.total_seconds)
         if self._ended == "exhausted":
             raise ZygoteDied(
-                "this machine ran out of memory while a notebook ran, and Linux killed its kernel. "
-                "Grade with fewer workers, or where there is more memory"
+                "this machine ran out of memory while a notebook ran, and Linux killed the "
+                "notebook's kernel. Grade with fewer workers, or on a machine with more memory"
             )
         return {
             "memory": f"it used more than {self.limits.memory / MIB:g} MiB of memory",
-            "dear": "it had so many mappings, or processes, that its memory could not be measured",
-            "sessions": "it started new sessions of processes all the time",
+            "dear": "it had so many mappings or processes that its memory could not be measured",
+            "sessions": "it kept starting new sessions of processes",
             "time": f"it ran longer than {self.limits.total_seconds} s in all",
             "died": _exit(self._status),
             "left": "it closed its connection to the grader",
@@ -349,8 +351,8 @@ class SandboxedKernel(Kernel):
 
     def _starved(self, limit: float) -> ZygoteDied:
         return ZygoteDied(
-            f"this machine is too busy: {WAITS * limit:g} s by the clock were not enough for what "
-            f"may take {limit:g} s. Grade when it is less busy, or with fewer workers"
+            f"this machine is too busy: {WAITS * limit:g} s by the clock were not enough for "
+            f"a limit of {limit:g} s. Grade when the machine is less busy, or with fewer workers"
         )
 
     @property
@@ -358,12 +360,12 @@ class SandboxedKernel(Kernel):
         return self._ended == "died"
 
     def _listen(self) -> None:
-        """Read from the lease whether the zygote reported the end of the sandbox."""
+        """Read the lease: the zygote may have reported the end of the sandbox."""
         if self._lease is None or self._ended:
             return
         message = b""
-        # The zygote may have closed the lease before it read a word of ours. The first read reports
-        # that as an error; the zygote's own message comes with the second.
+        # The zygote may have closed the lease before it read our last message. The first read
+        # reports that as an error; the second read returns the zygote's own message.
         for _ in range(2):
             try:
                 message = self._lease.recv(1 << 16)
@@ -378,7 +380,7 @@ class SandboxedKernel(Kernel):
     def interrupt(self) -> None:
         if self.alive():
             assert self._lease is not None
-            with contextlib.suppress(BlockingIOError):  # many are waiting to be read
+            with contextlib.suppress(BlockingIOError):  # many messages are unread
                 self._lease.send(b"interrupt")
 
     def end(self) -> None:
@@ -406,11 +408,12 @@ class SandboxedKernel(Kernel):
             # the kernel closed its socket and still runs, or the zygote is slow
             self._end_of_sandbox()
             if self._ended == "closed":
-                # by our word; but our word killed nothing that had ended by itself
+                # We ended the sandbox. If that did not kill the kernel, the kernel had ended by
+                # itself.
                 self._ended = "left" if self._status == -signal.SIGKILL else "died"
 
     def _end_of_sandbox(self) -> None:
-        """Tell the zygote to end the sandbox, and wait until it has said why it ended."""
+        """Tell the zygote to end the sandbox, and wait for the reported reason."""
         assert self._lease is not None
         with contextlib.suppress(OSError):
             self._lease.send(b"end")
@@ -427,7 +430,7 @@ class SandboxedKernel(Kernel):
 
 
 class UnsafeKernel(Kernel):
-    """A kernel with the grader's own rights, in ``folder``, which ends with the grader's word."""
+    """A kernel with the grader's own rights, in ``folder``; only the grader ends it."""
 
     def __init__(self, name: str, folder: Path | None, environment: Mapping[str, str]) -> None:
         super().__init__(name)
@@ -452,7 +455,7 @@ class UnsafeKernel(Kernel):
             )
 
     def passed(self) -> float:
-        """Return seconds by the clock, of which those of a busy machine count little."""
+        """Return seconds by the clock; while the machine is busy, a second counts less."""
         now, busy = time.monotonic(), os.getloadavg()[0] > (os.cpu_count() or 1)
         self._passed += (now - self._looked) / (WAITS if busy else 1)
         self._looked = now
@@ -470,10 +473,10 @@ class UnsafeKernel(Kernel):
         return self._process.poll() is None
 
     def wait(self, waits: bool) -> None:
-        """Do nothing: its time is the clock's."""
+        """Do nothing: this kernel's time is measured by the clock."""
 
     def spare(self, seconds: float) -> None:
-        """Do nothing: nobody ends it at a limit in all but its caller."""
+        """Do nothing: only the caller ends this kernel at a total limit."""
 
     def _over(self) -> None:
         self.end()

@@ -12,30 +12,36 @@ from hood.metadata import KEY
 
 MIB = 2**20
 
-# What each setting may be: a test of its value, and words for that.
+# For each setting: a test of its value, and a description of the expected value.
 Expected = Mapping[str, tuple[Callable[[Any], bool], str]]
 WHOLE = (lambda value: type(value) is int and value > 0), "a whole number above 0"
 # name in a lab's metadata -> (field of Limits, size of one unit)
 UNITS = {
+    # MiB for the memory of all processes and the files that they write, added together. The memory
+    # of a fresh kernel does not count. If a single process allocates more than the limit, it gets a
+    # MemoryError
     "memory_mb": ("memory", MIB),
-    "tmp_mb": ("tmp", MIB),
-    "file_mb": ("file", MIB),
-    "output_kb": ("output", 1024),
-    "processes": ("processes", 1),
+    "tmp_mb": ("tmp", MIB),  # MiB for files in each of /tmp, the home folder and /dev/shm
+    "file_mb": ("file", MIB),  # MiB for one file
+    "output_kb": ("output", 1024),  # KiB that a notebook may print or display
+    "processes": ("processes", 1),  # the number of processes and threads at a time
+    # seconds for the whole notebook. The learner's own cells that no exercise needs have a second
+    # limit of the same size
     "total_seconds": ("total_seconds", 1),
 }
 OF_LIMITS: Expected = dict.fromkeys(UNITS, WHOLE)
 OF_TIME: Expected = {
-    "cell_seconds": WHOLE,
+    "cell_seconds": WHOLE,  # the time limit of one cell, in seconds
+    # limits of the lab's sandbox that differ from the defaults
     "limits": (lambda value: isinstance(value, Mapping), "names and numbers"),
 }
 
 
 def setting_faults(found: Mapping[str, Any], expected: Expected) -> Iterator[str]:
-    """Yield what is wrong with the settings of a lab: one that there is not, or its value."""
+    """Yield the errors in a lab's settings: unknown names, and wrong values."""
     for name, value in found.items():
         if name not in expected:
-            yield f"there is no setting {name!r}; there are: {', '.join(expected)}"
+            yield f"no such setting {name!r}; expected one of: {', '.join(expected)}"
         elif not expected[name][0](value):
             yield f"{name}: expected {expected[name][1]}, got {value!r}"
 
@@ -45,26 +51,25 @@ class Limits:
     """Limits for one kernel and all processes that it starts.
 
     ``cell_seconds``, ``total_seconds`` and ``grace`` are seconds of the sandbox's own time
-    (:meth:`hood.grader.inside.usage.Meter.look`). Where that takes more than
-    :data:`hood.grader.inside.usage.WAITS` times as long by the clock, the machine is too busy:
-    there is no verdict then, and the submission is tried again.
+    (``Meter.look`` in ``hood/grader/inside/usage.py``). If the code needs more than
+    ``WAITS`` times such a limit in wall-clock time, the machine is too busy. Then there is no
+    verdict, and the submission is tried again.
     """
 
-    # Bytes of all processes together, beyond what a fresh kernel uses, and of the files that they
-    # write. A single process that allocates more gets a MemoryError.
+    # Sizes are in bytes. UNITS describes the fields.
     memory: int = 2048 * MIB
-    processes: int = 64  # and threads
-    file: int = 256 * MIB  # bytes in one file
-    tmp: int = 256 * MIB  # bytes in each of /tmp, the home folder and /dev/shm
-    output: int = 4 * MIB  # bytes that a notebook may print or display
+    processes: int = 64
+    file: int = 256 * MIB
+    tmp: int = 256 * MIB
+    output: int = 4 * MIB
     cell_seconds: int = 120
-    # For the whole notebook, whether its cells run, raise or wait; and as many again for those of
-    # the learner's own that no exercise needs (hood.grader.execution.own_time)
+    # For the whole notebook, no matter whether its cells run, raise or wait. The learner's own
+    # cells that no exercise needs get as many seconds again (hood.grader.execution.own_time)
     total_seconds: int = 300
     grace: int = 5  # seconds between an interrupt and the kill
 
     def met(self, said: str) -> str:
-        """Return how much a sandbox has of what an exception says was lacking; empty if nothing."""
+        """Return the sandbox's limit that an exception's text is about; empty if there is none."""
         signs = {
             f"{self.memory / MIB:g} MiB of memory": ("MemoryError", "allocate memory"),
             f"{self.file / MIB:g} MiB for one file": ("File too large",),
@@ -78,8 +83,9 @@ class Limits:
 
     @classmethod
     def of(cls, metadata: Mapping[str, Any]) -> Limits:
-        """Return the limits that a lab's metadata sets, else the defaults; UserError for a wrong
-        one.
+        """Return a lab's limits from its metadata; the other limits have their defaults.
+
+        Raises UserError if a limit in the metadata is wrong.
         """
         ours = metadata.get(KEY, {})
         own = {name: ours[name] for name in OF_TIME if name in ours}

@@ -1,4 +1,4 @@
-"""What a cell has shown, as the outputs of a notebook."""
+"""Turn a cell's messages into the outputs of a notebook."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ from typing import Any
 from nbformat.notebooknode import NotebookNode, from_dict
 from nbformat.v4 import new_output
 
-MOST_OF_ONE = 10  # displays with one id: each message for it changes all of them
-NOT_AGAIN = f"(More than {MOST_OF_ONE} displays have one id. These show what the last one did.)"
+MOST_OF_ONE = 10  # displays with one id: each update changes all of them
+NOT_AGAIN = (
+    f"(More than {MOST_OF_ONE} displays have the same id. Only {MOST_OF_ONE} are shown, with the "
+    "last display's content.)"
+)
 
 
 class Outputs:
@@ -17,11 +20,11 @@ class Outputs:
     def __init__(self) -> None:
         self.shown: list[NotebookNode] = []
         self._displays: dict[str, list[NotebookNode]] = {}
-        self._clears = False  # before the next output
-        self._said = False  # NOT_AGAIN
+        self._clears = False  # whether the next output clears those before it
+        self._said = False  # whether NOT_AGAIN was shown
 
     def add(self, message: dict[str, Any]) -> None:
-        """Add what a message shows, change what it updates, or clear what stands."""
+        """Add a message's output, update displays, or clear the outputs."""
         kind = message["kind"]
         fields = {k: v for k, v in message.items() if k not in ("kind", "cell", "display_id")}
         if kind == "clear_output":
@@ -49,7 +52,7 @@ class Outputs:
         self.shown.append(output)
 
     def number(self, count: int | None) -> None:
-        """Give the cell's result its number, which stands beside it in a notebook."""
+        """Give the cell's result the number that a notebook shows beside it."""
         for output in self.shown:
             if output.output_type == "execute_result":
                 output.execution_count = count

@@ -1,4 +1,4 @@
-"""Find out what keeps a machine from making sandboxes, and what to do about it."""
+"""Find out why a machine can't make sandboxes, and what to do about it."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ class Obstacle:
 
 
 UNGROUPED = Obstacle(
-    "it is watched ten times a second, and Linux keeps no sandbox to its limit meanwhile, because "
-    "the grader may not make cgroups (version 2) for memory",
+    "memory is measured only ten times a second. Between measurements, Linux does not enforce a "
+    "sandbox's limit, because the grader may not make cgroups (version 2) for memory",
     "On a machine with systemd, grade in a scope: systemd-run --user --scope -p Delegate=yes "
-    "python -m hood grade LAB (as root without --user). In a container, let it write to its own "
-    "cgroup.",
+    "python -m hood grade LAB (as root, leave out --user). In a container, allow writing to the "
+    "container's own cgroup.",
 )
 
 
@@ -52,8 +52,8 @@ def missing() -> list[Obstacle]:
     if sys.platform != "linux":
         return [
             Obstacle(
-                f"learners' code is sandboxed on Linux only, and this is {platform.system()}",
-                "Grade on a Linux machine, a virtual machine, or in WSL 2.",
+                f"learners' code is sandboxed on Linux only, but this is {platform.system()}",
+                "Grade on a Linux machine, in a virtual machine with Linux, or in WSL 2.",
             )
         ]
     known = " and ".join(seccomp.MACHINES)
@@ -67,7 +67,7 @@ def missing() -> list[Obstacle]:
         (
             version < OLDEST_LINUX,
             f"Linux {platform.release()} is too old: sandboxes need 5.9 or newer",
-            "Update the system, or grade on a newer one.",
+            "Update the system, or grade on a newer system.",
         ),
         (shutil.which("bwrap") is None, "bubblewrap (`bwrap`) is not installed", INSTALL),
     )
@@ -75,14 +75,14 @@ def missing() -> list[Obstacle]:
 
 
 def explain(said: str) -> Obstacle:
-    """Return the problem behind a failed sandbox: its message has what bubblewrap printed."""
+    """Return the obstacle that made a sandbox fail, according to bubblewrap's message."""
     of_bubblewrap = said.partition("bwrap: ")[2]
     for words, problem in REMEDIES:
         if any(word in of_bubblewrap.lower() for word in words):
             found = problem()
             return Obstacle(f"{found.what} ({of_bubblewrap})", found.how)
     return Obstacle(
-        f"a sandbox could not be made: {said}", "`python -m hood doctor` tests it alone."
+        f"a sandbox could not be made: {said}", "Run `python -m hood doctor` to test sandboxes."
     )
 
 
@@ -95,12 +95,12 @@ def _switch(name: str) -> str:
 
 
 def _no_namespaces() -> Obstacle:
-    what = "this system forbids the namespaces that bubblewrap makes sandboxes of"
+    what = "this system forbids the namespaces that bubblewrap needs for sandboxes"
     if _switch("kernel/apparmor_restrict_unprivileged_userns") == "1":
         return Obstacle(
-            "AppArmor forbids user namespaces for programs without a profile, as Ubuntu does from "
-            "23.10 on, and bubblewrap has none here",
-            f"Give it one, then try again:\n{PROFILE}",
+            "AppArmor forbids user namespaces for programs without a profile (on Ubuntu since "
+            "23.10), and bubblewrap has no profile here",
+            f"Add a profile, then try again:\n{PROFILE}",
         )
     if _switch("kernel/unprivileged_userns_clone") == "0":
         return Obstacle(what, "sudo sysctl -w kernel.unprivileged_userns_clone=1")
@@ -108,7 +108,7 @@ def _no_namespaces() -> Obstacle:
         return Obstacle(what, "sudo sysctl -w user.max_user_namespaces=15000")
     return Obstacle(
         what,
-        "In a container, start it with --security-opt seccomp=unconfined --security-opt "
+        "If this is a container, start it with --security-opt seccomp=unconfined --security-opt "
         "apparmor=unconfined --security-opt systempaths=unconfined, or as root with "
         "--cap-add SYS_ADMIN.",
     )
@@ -116,10 +116,11 @@ def _no_namespaces() -> Obstacle:
 
 TOO_OLD = Obstacle("bubblewrap is too old", "Sandboxes need bubblewrap 0.8 or newer: update it.")
 NO_PROC = Obstacle(
-    "this container does not let a sandbox have a /proc of its own",
-    "Start it with --security-opt systempaths=unconfined (podman: unmask=ALL).",
+    "this container does not let a sandbox have its own /proc",
+    "Start the container with --security-opt systempaths=unconfined (podman: unmask=ALL).",
 )
-# (words in bubblewrap's message, in lower case; what makes the problem). The first match counts.
+# (words in bubblewrap's message, in lower case; a function for the obstacle). The first match
+# counts.
 REMEDIES: tuple[tuple[tuple[str, ...], Callable[[], Obstacle]], ...] = (
     (("unknown option",), lambda: TOO_OLD),
     (("mount proc", "/newroot/proc"), lambda: NO_PROC),

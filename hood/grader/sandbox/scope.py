@@ -1,4 +1,4 @@
-"""Have systemd make a scope whose cgroup is delegated, in which Linux itself limits sandboxes."""
+"""Make a systemd scope with a delegated cgroup, in which Linux itself limits sandboxes."""
 
 from __future__ import annotations
 
@@ -10,31 +10,31 @@ import sys
 
 from hood.course import ENGINE
 
-SECONDS = 20  # that systemd may take; without a session bus it waits for one
-# Status 0 where a grader that runs there can make groups for its sandboxes.
+SECONDS = 20  # for systemd, which waits for a session bus if there is none
+# A program that exits with 0 if a grader in the scope can make groups for its sandboxes.
 TEST = "import sys; from hood.grader.inside import cgroup; sys.exit(cgroup.enter() is None)"
-# What lets the systemd of each user limit memory; systemd does so by itself from 244 on.
+# The setting that lets each user's systemd limit memory; the default since systemd 244.
 DROP_IN = "/etc/systemd/system/user@.service.d/delegate.conf"
 DELEGATE = (
     f"sudo mkdir -p {os.path.dirname(DROP_IN)} && "
     f"printf '[Service]\\nDelegate=cpu memory pids\\n' | sudo tee {DROP_IN} && "
-    "sudo systemctl daemon-reload, then log in anew"
+    "sudo systemctl daemon-reload, then log in again"
 )
 
 
 def scope_command() -> list[str]:
-    """Return what runs a program in a scope of its own, with a cgroup that is delegated to it."""
+    """Return the command that runs a program in its own scope, with a delegated cgroup."""
     whose = [] if os.geteuid() == 0 else ["--user"]
     return ["systemd-run", *whose, "--scope", "--quiet", "--collect", "-p", "Delegate=yes"]
 
 
 def try_scope() -> str:
-    """Make such a scope and look; return why sandboxes have no cgroup in it, empty if they have.
+    """Test such a scope. Return why its sandboxes get no cgroups; empty if they get cgroups.
 
     The scope ends with the test.
     """
     if shutil.which("systemd-run") is None:
-        return "there is no systemd-run here"
+        return "systemd-run is not installed"
     try:
         done = subprocess.run(
             [*scope_command(), sys.executable, "-c", TEST],

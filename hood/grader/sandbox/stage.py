@@ -1,8 +1,9 @@
 """Choose what a sandbox sees of this machine: the Python environment and the stage.
 
-The stage is a folder with copies: of the project's files that kernels import, and of what Linux
-says of the whole machine. One sandbox could change such a figure and another could read it, so
-sandboxes see those of the time when the stage was made, and only what programs need.
+The stage is a folder with copies of the project's files that kernels import, and of Linux's data on
+the whole machine. If sandboxes saw the machine's current data, a sandbox could change this data,
+and another sandbox could read the change. So sandboxes see the data from the moment when the stage
+was made, and only the files that programs need.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from pathlib import Path
 
 from hood.course import ENGINE, FILE, course, course_folder
 
-# Patterns of the files of /proc and /sys that a sandbox sees copies of. psutil, torch, the C
+# Patterns of files in /proc and /sys. A sandbox sees copies of these files. psutil, torch, the C
 # library and commands such as `free` and `ps` read them.
 SHOWN = (
     *(f"proc/{name}" for name in ("cpuinfo", "meminfo", "stat", "loadavg", "uptime")),
@@ -30,7 +31,7 @@ SHOWN = (
     *(f"sys/devices/system/cpu/cpu[0-9]*/{name}/*" for name in ("topology", "cache/index*")),
 )
 
-# What kernels import of the engine: folders, and files by patterns.
+# The engine's folders and files (as patterns) that kernels import.
 IMPORTED = (
     *("hood/learner", "hood/judge/checks", "hood/judge/connection", "hood/judge/values"),
     *("hood/grader/inside", "hood/*.py", "hood/judge/history.py"),
@@ -40,11 +41,11 @@ PACKAGES = (f"{os.sep}site-packages", f"{os.sep}dist-packages")
 
 
 def make_stage(stage: Path) -> None:
-    """Make the folder ``stage``: what kernels import, ``course.toml``, ``etc``, ``proc``, ``sys``.
+    """Make the folder ``stage``: imported files, ``course.toml``, ``etc``, ``proc``, ``sys``.
 
     The zygote and its kernels import from the copies, because the engine's folder and the course's
-    also contain files that no learner may see. In ``proc`` what nobody needs is an empty folder, or
-    a file without rights. Raises OSError if a file cannot be written.
+    folder also contain files that learners must not see. In ``proc``, unneeded entries are empty
+    folders, or files without rights. Raises OSError if a file cannot be written.
     """
     root = course_folder()
     engine = [(path, ENGINE) for pattern in IMPORTED for path in ENGINE.glob(pattern)]
@@ -74,22 +75,22 @@ def make_stage(stage: Path) -> None:
         if path.is_dir():
             hidden.mkdir()
             hidden.chmod(0o755)
-        elif path.stat().st_mode & stat.S_IROTH:  # each of them takes time at every start
+        elif path.stat().st_mode & stat.S_IROTH:  # each file takes time at every start
             hidden.touch(0)
 
 
 def environment_folders() -> list[str]:
-    """Return the folders of this Python: the environment, and the interpreter it was made from.
+    """Return the folders of this Python: its environment, and the installation of its interpreter.
 
-    Also those of other environments' packages that a ``.pth`` file leads to, as where many share
-    one installation. Any other folder of such a file may be the source of somebody's work. A folder
-    that a symbolic link leads to stands there by both paths: some packages, such as matplotlib for
-    its fonts, resolve links before they open a file.
+    A ``.pth`` file may name the package folder of another environment, such as a shared
+    installation; then that folder is included. Other folders in such a file may be somebody's
+    source code, so they are left out. A folder behind a symbolic link is listed with both paths,
+    because some packages, such as matplotlib for its fonts, resolve links before they open a file.
     """
     executable = Path(os.path.realpath(sys.executable))
     found = {sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix}
     found.add(str(executable.parent.parent))
-    # the zygote has neither of these on its path
+    # the zygote's path does not include these folders
     elsewhere = {site.getusersitepackages(), *os.environ.get("PYTHONPATH", "").split(os.pathsep)}
     found |= {path for path in sys.path if path.endswith(PACKAGES) and path not in elsewhere}
     return sorted(
@@ -98,9 +99,9 @@ def environment_folders() -> list[str]:
 
 
 def hidden_folders(readable: list[str]) -> list[str]:
-    """Return the folders to hide, by each path at which they could be read.
+    """Return the folders to hide, with every path through which they could be read.
 
-    They are the course's, and the engine's where that has phases, too.
+    The folders to hide are the course's folder and, if it also has phases, the engine's folder.
     """
     seen = {folder: Path(os.path.realpath(folder)) for folder in (*readable, "/usr")}
     return sorted(

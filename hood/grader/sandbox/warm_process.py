@@ -27,8 +27,8 @@ from hood.grader.inside.bubblewrap import USER
 from hood.grader.sandbox.remedies import Obstacle, explain, missing
 from hood.grader.sandbox.stage import environment_folders, hidden_folders, make_stage
 
-# The end of the zygote is heard at once, so these are for one that hangs. On a busy machine the
-# three seconds that its imports take can be a hundred.
+# The end of the zygote is noticed at once, so these limits are for a stuck zygote. On a busy
+# machine the three seconds of its imports can become a hundred.
 SECONDS_TO_IMPORT = 600
 SECONDS_TO_START = 600
 SECONDS_TO_RETRY = 0.1
@@ -38,16 +38,17 @@ sys.path.insert(0, sys.argv[1])
 from hood.grader.inside.zygote import main
 main(int(sys.argv[2]))
 """
-# CAP_SETGID, CAP_SETUID, CAP_SYS_CHROOT, CAP_SYS_ADMIN: root has them unless a container drops them
+# CAP_SETGID, CAP_SETUID, CAP_SYS_CHROOT, CAP_SYS_ADMIN; root has these, if no container drops them
 NEEDED = (6, 7, 18, 21)
-# User ids that no account has. If root runs the grader, each kernel gets one of them.
+# User ids that no account has. If root runs the grader, each kernel gets such an id.
 FIRST_USER, LAST_USER = 1_600_000_000, 2_000_000_000
-# What judges asks as what is judged can: a sandbox has no GPU, so neither has a worker, and both
-# compare with a GPU's record on every machine.
+# The judge and the judged code must see the same devices. A sandbox has no GPU, so a worker must
+# not see a GPU either. On every machine, both compare with a record from a GPU.
 NO_GPU = {"CUDA_VISIBLE_DEVICES": ""}
-# An empty file by this name: libraries find it before NVIDIA's driver, and no driver in it. The
-# driver starts a thread in each process that counts GPUs, even where it may show none, and some
-# libraries count them before they first compute; the zygote must have no thread when it forks.
+# An empty file with this name. Libraries find this file before NVIDIA's driver, and then use no
+# driver. The driver starts a thread in each process that counts GPUs, even if all GPUs are hidden,
+# and some libraries count GPUs before they first compute. The zygote must have no extra thread when
+# it forks.
 DRIVER = Path("no-driver") / "libcuda.so.1"
 
 
@@ -67,7 +68,7 @@ class FilesRefused(UserError):
 
 
 class ZygoteDied(RuntimeError):
-    """The zygote or a sandbox ended, or hung, through no fault of the learner's code.
+    """The zygote or a sandbox ended or hung, but not because of the learner's code.
 
     The caller may retry: the next start makes a new zygote.
     """
@@ -85,7 +86,7 @@ def own_users() -> bool:
 
 
 class Warm:
-    """A zygote, with a folder that exists as long as it runs.
+    """A zygote, with a folder that exists as long as the zygote runs.
 
     Raises CannotSandbox if a requirement is missing, or the folder cannot be written.
     """
@@ -103,14 +104,14 @@ class Warm:
             make_stage(stage)
             (self.folder / DRIVER).parent.mkdir()
             (self.folder / DRIVER).touch()
-        except OSError as error:  # such as a full disk or a limit on the size of files
+        except OSError as error:  # because of a full disk, or a limit on the size of files
             shutil.rmtree(self.folder, ignore_errors=True)
-            # shutil.Error has a list of (source, target, reason), one for each file
+            # shutil.Error has a list with (source, target, reason) for each file
             why = error.args[0][0][2] if isinstance(error, shutil.Error) else error
             raise CannotSandbox(
                 Obstacle(
                     f"the warm process's files could not be written: {why}",
-                    f"Make room in {self.folder.parent} and run the same command again.",
+                    f"Free some space in {self.folder.parent} and run the same command again.",
                 )
             ) from error
         readable = [*environment_folders(), str(stage)]
@@ -157,22 +158,24 @@ class Warm:
             raise CannotSandbox(
                 Obstacle(
                     f"the warm Python process did not start: {problem}",
-                    "It needs the packages of pyproject.toml in the environment that grades.",
+                    "Install the packages that the course needs into the grader's environment. If "
+                    "the error is in the module that course.toml names as `sandbox`, repair that "
+                    "module.",
                 )
             )
 
     def alive(self) -> bool:
-        """Return whether the zygote runs and this process started it, not its parent by a fork."""
+        """Return whether the zygote runs, and was started by this process, not by a parent."""
         return self.owner == os.getpid() and self.process.poll() is None
 
     def start(self, asked: Mapping[str, Any], descriptors: list[int], lease: socket.socket) -> None:
         """Ask for a kernel and wait until it is confined to its sandbox.
 
-        ``asked`` is the request (see :mod:`hood.grader.inside.zygote`); ``descriptors`` are those
-        for the zygote, its end of the lease first; that one is closed here; ``lease`` is this
-        side's end of the lease. Raises CannotSandbox if the sandbox could not be made; FilesRefused
-        if the submission's files could not be copied; ZygoteDied if the zygote or a process of the
-        new sandbox died.
+        ``asked`` is the request (see :mod:`hood.grader.inside.zygote`). ``descriptors`` are for the
+        zygote. The first descriptor is the zygote's end of the lease; this method closes that end
+        here. ``lease`` is this side's end of the lease. Raises CannotSandbox if the sandbox could
+        not be made; FilesRefused if the submission's files could not be copied; ZygoteDied if the
+        zygote or a process of the new sandbox died.
         """
         user = FIRST_USER + secrets.randbelow(LAST_USER - FIRST_USER) if self.own_users else USER
         request = json.dumps({**asked, "user": user, "own_user": self.own_users}).encode()
@@ -183,14 +186,16 @@ class Warm:
                     try:
                         socket.send_fds(self.control, [request], descriptors)
                         break
-                    except OSError as error:  # this user's programs may have too many in flight
+                    except OSError as error:
+                        # this user's programs may have too many descriptors in flight
                         if error.errno != errno.ETOOMANYREFS or time.monotonic() > end:
                             raise
                     time.sleep(SECONDS_TO_RETRY)
         except OSError as error:
             raise ZygoteDied(f"the warm process is gone: {error}") from error
         finally:
-            os.close(descriptors[0])  # only the zygote keeps it, so its death closes the lease
+            # only the zygote keeps that end open, so the zygote's death closes the lease
+            os.close(descriptors[0])
         said = self._hear(lease, SECONDS_TO_START)
         if said.get("files"):
             raise FilesRefused(said["problem"])
@@ -199,7 +204,7 @@ class Warm:
         if "problem" in said:
             raise CannotSandbox(explain(said["problem"]))
         if "started" not in said:
-            self.process.kill()  # it may hang instead; its sandboxes end with it
+            self.process.kill()  # the zygote may only hang; its sandboxes end with it
             raise ZygoteDied("the warm process ended while it started a kernel")
 
     def close(self) -> None:
@@ -210,7 +215,7 @@ class Warm:
         try:
             self.process.wait(10)
         except subprocess.TimeoutExpired:
-            self.process.kill()  # bubblewrap dies with it, and so does each sandbox
+            self.process.kill()  # bubblewrap and each sandbox die with it
             self.process.wait()
         shutil.rmtree(self.folder, ignore_errors=True)
 
@@ -228,7 +233,7 @@ class Warm:
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """Return the environment of the zygote and its kernels; it has nothing of this process's."""
+    """Return the environment variables of the zygote and its kernels; no variable is inherited."""
     return {
         "PATH": f"{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin",
         "LANG": "C.UTF-8",
@@ -236,8 +241,8 @@ def environment(folder: Path) -> dict[str, str]:
         "HOME": str(folder / "home"),
         "MPLCONFIGDIR": str(folder / "home"),
         "PYTHONNOUSERSITE": "1",
-        # one thread for each kernel: kernels run side by side, and with a fixed number of threads
-        # results do not depend on the machine
+        # One thread for each kernel, because kernels run side by side. With a fixed number of
+        # threads, results do not depend on the machine.
         "OMP_NUM_THREADS": "1",
         "MKL_NUM_THREADS": "1",
         "OPENBLAS_NUM_THREADS": "1",
@@ -252,7 +257,7 @@ _warm: Warm | None = None
 
 
 def warm() -> Warm:
-    """Return this process's zygote, ready for requests; start one if there is none or it died."""
+    """Return this process's zygote, ready for requests; if no zygote is alive, start one."""
     global _warm
     with _lock:
         if _warm is None or not _warm.alive():

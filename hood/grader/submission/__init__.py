@@ -1,1 +1,1 @@
-"""Read what a learner handed in, repair it and identify it. No learner's code runs here."""
+"""Read a submission, repair it and identify its parts. No learner's code runs here."""

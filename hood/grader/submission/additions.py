@@ -1,8 +1,8 @@
-"""Find what a learner added to a cell of code whose text is the lab's, and what a cell defines.
+"""Find a learner's additions to one of the lab's code cells, and the names that a cell defines.
 
-Cells are compared by their statements, in linear time, and imports by each name that they bring,
-however they are laid out. Lines for IPython are statements, too. What is no valid Python here is
-compared line by line.
+Cells are compared statement by statement, in linear time; the layout does not count. In an import,
+each imported name is compared separately. Lines for IPython are statements too. Code that the
+grader's Python can't parse is compared line by line.
 """
 
 from __future__ import annotations
@@ -21,32 +21,33 @@ DEFINES = re.compile(
     re.MULTILINE,
 )
 IMPORTED = re.compile(r"^[ \t]*(?:from[ \t]+[\w.]+[ \t]+)?import[ \t]+([^\n;]+)", re.MULTILINE)
-# A line for IPython: a magic, a shell command or a question, or what is assigned from one.
+# A line for IPython: a magic, a shell command, a question, or an assignment of such a line's
+# result.
 OF_IPYTHON = re.compile(r"(\s*+)(?:([\w., \t]++=)\s*+[%!]|[%!?]|[\w.]++\?{1,2}\s*$)")
 CELL_MAGIC = re.compile(r"\s*%%(\w*)")
 LINES = re.compile(r"\r\n|\r|\n")  # as Python counts lines
 IMPORTS = (ast.Import, ast.ImportFrom)
-# What the parser raises for what isn't Python, or is nested too deeply.
+# The parser's errors for text that isn't Python, or that is nested too deeply.
 UNPARSED = (SyntaxError, ValueError, RecursionError, MemoryError)
 
 
 class Additions(NamedTuple):
-    """What was added to a cell of the lab's."""
+    """Additions to one of the lab's cells."""
 
-    above: str  # before the first statement that is the lab's
-    below: str  # anywhere after that
-    intact: bool  # whether all else is as it was
+    above: str  # before the lab's first statement
+    below: str  # anywhere after the lab's first statement
+    intact: bool  # whether everything else is unchanged
 
 
 class _Piece(NamedTuple):
-    """Whole lines of a cell: statements, where each import brings one name; or a comment."""
+    """Whole lines of a cell: a comment, or statements (one import for each imported name)."""
 
     text: str
     statements: list[ast.stmt]
 
 
 def names_in(source: str) -> set[str]:
-    """Return the names that a cell binds at its outermost level, also below ``if`` or ``for``."""
+    """Return the names that a cell binds at its outermost level, also inside ``if`` or ``for``."""
     try:
         return bound_in(_parsed(LINES.split(source)))
     except UNPARSED:
@@ -57,10 +58,10 @@ def names_in(source: str) -> set[str]:
 
 
 def additions(text: str, released: str) -> Additions:
-    """Return what stands in a cell, and not in the cell as it was released.
+    """Return the parts of a cell that the released cell does not have.
 
-    A statement that binds a name of the lab's own cell is no addition: it changes what the lab has.
-    Nor is a magic that runs the whole cell, such as ``%%time``.
+    A statement that binds a name of the lab's cell is not an addition: it changes the lab's code. A
+    magic that runs the whole cell, such as ``%%time``, is not an addition either.
     """
     magic = CELL_MAGIC.match(text)
     timed = magic is not None and magic[1] in PYTHON_MAGICS
@@ -87,7 +88,7 @@ def _by_statements(theirs: list[_Piece], ours: list[_Piece], intact: bool) -> Ad
                 missing[key] -= 1
                 side = below if statement else side
             elif key in missing and isinstance(statement, IMPORTS):
-                continue  # it is there twice
+                continue  # the import occurs twice
             elif statement and not names.isdisjoint(_binds(statement)):
                 intact = False
             else:
@@ -95,12 +96,12 @@ def _by_statements(theirs: list[_Piece], ours: list[_Piece], intact: bool) -> Ad
         whole = len(added) == max(len(piece.statements), 1)
         side += [piece.text] if whole else [ast.unparse(one) for one in added if one]
         if not (added or imports or _bare(piece.text) in texts):
-            intact = False  # it has a comment, or was laid out anew
+            intact = False  # a comment was added, or the layout changed
     return Additions("\n".join(above), "\n".join(below), intact and not +missing)
 
 
 def _keys(piece: _Piece) -> Iterator[tuple[str, ast.stmt | None]]:
-    """Yield what each statement of a piece, or its comment, is compared by, and the statement."""
+    """Yield each statement with its key for comparison; a comment yields its key and None."""
     if not piece.statements:
         yield piece.text.strip(), None
     for statement in piece.statements:
@@ -112,7 +113,7 @@ def _bare(text: str) -> str:
 
 
 def _binds(statement: ast.stmt) -> set[str]:
-    """Return the names that a statement binds, but for a package's that ``import a.b`` names."""
+    """Return the names that a statement binds, except the package of ``import a.b``."""
     if isinstance(statement, ast.Import) and "." in statement.names[0].name:
         return {alias.asname for alias in statement.names if alias.asname}
     return bound_in([statement])
@@ -120,11 +121,11 @@ def _binds(statement: ast.stmt) -> set[str]:
 
 def _pieces(source: str) -> list[_Piece]:
     lines = LINES.split(source)
-    spans: list[tuple[int, int, list[ast.stmt]]] = []  # lines from the first to below the last
+    spans: list[tuple[int, int, list[ast.stmt]]] = []  # first line, line below the last, statements
     for statement in _parsed(lines):
         nodes = [statement, *getattr(statement, "decorator_list", ())]
         first, below = min(node.lineno for node in nodes) - 1, max(n.end_lineno for n in nodes)
-        if spans and first < spans[-1][1]:  # on one line with the statement before it
+        if spans and first < spans[-1][1]:  # on the same line as the statement before
             spans[-1][2].extend(_one_by_one(statement))
             spans[-1] = (spans[-1][0], below, spans[-1][2])
         else:

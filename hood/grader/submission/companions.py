@@ -1,9 +1,10 @@
-"""Which files beside a notebook code gets, and which are kept.
+"""Choose the files that a notebook's code can read, and the files that are kept after grading.
 
-Jupyter serves ``autograded/`` and ``feedback/`` from its own origin, a kernel that is started there
-imports Python files from it, and nbgrader and editors obey the settings that they find. So only
-files are kept that nothing runs or obeys. Formats in which settings are written, such as JSON, are
-not: a program looks for its own by a name, and nobody knows all names.
+Jupyter serves ``autograded/`` and ``feedback/`` from its own origin. A kernel that is started in
+such a folder imports Python files from this folder. nbgrader and editors follow settings in files
+that they find. So only files that no program runs or follows are kept. Formats for settings, such
+as JSON, are not kept, because each program looks for its own file names, and nobody knows all these
+names.
 """
 
 from __future__ import annotations
@@ -27,13 +28,15 @@ HARMLESS = {
 }
 
 
-OBEYED = {"cmakelists.txt", "requirements.txt"}  # what programs look for, in a harmless format
+# Programs follow these files, although the format is harmless.
+OBEYED = {"cmakelists.txt", "requirements.txt"}
 
 
 def is_harmless(name: str) -> bool:
-    """Return whether nothing runs or obeys a file, by its relative path.
+    """Return whether no program runs or follows the file with this relative path.
 
-    Every suffix of its name is one of HARMLESS, and neither it nor a folder above it is hidden.
+    This is true if every suffix of the file's name is in HARMLESS, and if no part of the path is
+    hidden.
     """
     path = PurePosixPath(name.lower())
     suffixes = path.name.split(".")[1:]
@@ -43,27 +46,28 @@ def is_harmless(name: str) -> bool:
 
 
 def clashing(names: Collection[str]) -> list[str]:
-    """Return those names of files that another's folder has: in NFC, names can meet."""
+    """Return the names that a file and a folder share; in NFC, different names can become equal."""
     folders = {str(folder) for name in names for folder in PurePosixPath(name).parents}
     return sorted(folders & set(names))
 
 
 def given_files(folder: Path, ignore: Sequence[str]) -> dict[str, bytes]:
-    """Return the files beside a lab's notebooks in ``source/``, by relative path in NFC."""
+    """Return the files beside a lab's notebooks in ``source/``; keys are relative paths in NFC."""
     paths = map(Path, sorted(find_all_files(str(folder), [*ignore, NOTEBOOKS])))
     return {nfc(path.relative_to(folder).as_posix()): path.read_bytes() for path in paths}
 
 
 def unshown(theirs: Mapping[str, bytes], given: Collection[str]) -> list[str]:
-    """Return the names of files that only the learner's own code gets, without notebooks."""
+    """Return the names of the learner's files that are not kept after grading, except notebooks."""
     names = (name for name in theirs if name not in given and not is_harmless(name))
     return [name for name in names if not is_notebook(PurePosixPath(name).name)]
 
 
 def merged(theirs: Mapping[str, bytes], given: Mapping[str, bytes]) -> dict[str, bytes]:
-    """Return the files that lie beside a notebook when it runs: the learner's, and the lab's own.
+    """Return the files beside a notebook when it runs: the learner's files and the lab's files.
 
-    The lab's replaces the learner's of the same path, and any that is in the way of its folders.
+    A lab's file replaces a learner's file or folder with the same path. A folder above a lab's file
+    also replaces a learner's file with the path of that folder.
     """
     folders = {str(parent) for name in given for parent in PurePosixPath(name).parents}
     own = {
@@ -75,7 +79,7 @@ def merged(theirs: Mapping[str, bytes], given: Mapping[str, bytes]) -> dict[str,
 
 
 def shown(beside: Mapping[str, bytes], given: Mapping[str, bytes]) -> dict[str, bytes]:
-    """Return the files of :func:`merged` that are kept: the lab's own, and harmless ones."""
+    """Return the files of :func:`merged` that are kept: the lab's own files, and harmless files."""
     return {name: data for name, data in beside.items() if name in given or is_harmless(name)}
 
 

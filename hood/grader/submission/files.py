@@ -18,25 +18,25 @@ from hood.grader.submission.notebook import MAX_BYTES, OutOfReach, Unreadable, t
 from hood.grader.submission.notes import Note, NoteKind, left_out, quoted, some
 from hood.grader.submission.times import read_time
 
-MAX_FILES = 1000
-MAX_NOTES = 20  # on single files that were left out
+MAX_FILES = 1000  # files of a submission
+MAX_NOTES = 20  # notes about single left-out files
 MAX_ENTRIES = 10_000
-MAX_DEPTH = 20
+MAX_DEPTH = 20  # levels of nested folders in a submission
 LONGEST_PATH = 1000  # bytes below the submission's folder; far below the system's limit
-LONGEST_NAME = 255  # bytes of a file's name, as file systems have it
+LONGEST_NAME = 255  # bytes of a file's name, the limit of file systems
 TIMESTAMP = "timestamp.txt"
-SECRET = "submission_secret.txt"  # of the exchange: where it puts the learner's feedback
+SECRET = "submission_secret.txt"  # the exchange's file; it decides where feedback is put
 MAX_TIME = 200  # bytes; a date and time is much shorter
 FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 FOLDER = FILE | os.O_DIRECTORY
-MAX_FOLDERS = 20  # that are searched for notebooks
-# What a person's zip program or mail adds to a folder's name or beside it.
+MAX_FOLDERS = 20  # folders that are searched for notebooks
+# A folder that zip programs add.
 NOT_THEIRS = "__MACOSX"
-# Errors of a path itself. After any other, this machine or user could not read what is there.
+# Errors of a path itself. Any other error means that this machine or user could not read it.
 WRONG_PATH = {errno.ENOENT, errno.ELOOP, errno.ENOTDIR, errno.ENAMETOOLONG}
 COPY_IT = (
-    " If a backup or `cp -al` left it, put a copy made with `cp -r` in the folder's place, as the "
-    "user who grades."
+    " If a backup or `cp -al` made this link, replace the folder with a copy. Make the copy with "
+    "`cp -r`, as the user who grades."
 )
 # Descriptions of other kinds of files, for messages to learners.
 KINDS = {
@@ -50,8 +50,9 @@ def read_notebooks(
 ) -> dict[str, tuple[bytes | Unreadable, Note | None]]:
     """Return the submitted notebooks by expected file name, each with a note or None.
 
-    The note names one that was found under another name, or other versions of it. Raises OutOfReach
-    when one is there and can't be read, by no fault of the learner.
+    The note says that the notebook was found under another name, or that there are other versions.
+    Raises OutOfReach if a notebook exists but can't be read for a reason that the learner did not
+    cause.
     """
     none = {name: f"No notebook named `{name}` was handed in." for name in expected}
     try:
@@ -68,7 +69,7 @@ def read_notebooks(
             if not one:
                 why = f" Found instead: {some(left)}." if left else ""
                 if others:
-                    why = f" Which of {some(others)} is it? Hand in that one under this name."
+                    why = f" Is it one of {some(others)}? Then hand it in under the expected name."
                 found[name] = Unreadable(none[name] + why), None
                 continue
             data = read_file(one, inside=inside)
@@ -83,15 +84,15 @@ def read_notebooks(
 def _found_note(taken: str, name: str, others: list[str]) -> Note | None:
     if others:
         said = f"Also handed in: {some(others)}. Only `{taken}` was graded. "
-        return Note(NoteKind.ANOTHER, f"{said}Is the work in another one?")
+        return Note(NoteKind.ANOTHER, f"{said}Is your work in another file?")
     if nfc(taken) == nfc(name):
         return None
-    said = f"{quoted(taken)} was taken for the notebook, which should be named `{name}`."
+    said = f"{quoted(taken)} was graded as the notebook. The notebook should be named `{name}`."
     return Note(NoteKind.RENAMED, said)
 
 
 def inner_folder(folder: Path) -> str:
-    """Return the one subfolder that has all notebooks of a submission, or an empty string."""
+    """Return the only subfolder with notebooks if all notebooks are in it; else an empty string."""
     try:
         names = _visible(folder)
         if any(map(is_notebook, names)):
@@ -108,7 +109,7 @@ def inner_folder(folder: Path) -> str:
 
 
 def misplaced(submitted: Path, labs: Collection[str]) -> list[str]:
-    """Return, as text for a terminal, the notebooks that are in no learner's folder for a lab.
+    """Return the notebooks that are not in a learner's folder for a lab, as text for a terminal.
 
     ``labs`` are the names of all labs of the course, in NFC.
     """
@@ -137,11 +138,12 @@ def files_in(
 ) -> Iterator[tuple[str, bytes | Unreadable]]:
     """Yield each file below a folder: its relative path, and its bytes or an Unreadable.
 
-    The folder's owner may change it meanwhile. So each folder is kept open while it is read, and
-    its entries are opened relative to that; a link that replaces a folder is not followed.
-    ``ignore`` are patterns of file and folder names that are skipped without a message. ``most``
-    bounds the bytes in total. ``ours`` says whether a hard link is read where only we can have made
-    it. Elsewhere, as in an exchange, a learner may have linked somebody else's file.
+    The folder's owner may change the folder meanwhile. So each folder stays open while it is read,
+    and the entries are opened relative to the open folder. If a link replaces a folder meanwhile,
+    the link is not followed. ``ignore`` has patterns of file and folder names to skip without a
+    message. ``most`` limits the total bytes. ``ours`` says whether to read a hard link if only this
+    user can have made the link. In an exchange, for example, a learner may have linked somebody
+    else's file.
     """
     budget = _Budget(most, ours)
     try:
@@ -154,15 +156,16 @@ def files_in(
     finally:
         os.close(inside)
     if budget.exceeded:
-        yield "Further files", Unreadable(f"there are more than {MAX_FILES}, or too many entries")
+        why = f"there are more than {MAX_FILES} files, or more than {MAX_ENTRIES} files and folders"
+        yield "At least one more file", Unreadable(why)
 
 
 def read_beside(
     folder: Path, ignore: Sequence[str], most: int = MAX_BYTES
 ) -> tuple[dict[str, bytes], list[Note]]:
-    """Return the other files of a submission by relative path in NFC, and notes on those left out.
+    """Return a submission's other files (keys: relative paths in NFC), and notes on left-out files.
 
-    Raises OutOfReach when one can't be read, by no fault of the learner.
+    Raises OutOfReach if a file can't be read for a reason that the learner did not cause.
     """
     files: dict[str, bytes] = {}
     notes: list[Note] = []
@@ -171,7 +174,7 @@ def read_beside(
         if isinstance(data, OutOfReach):
             raise OutOfReach(f"{printable(name)}: {data}")
         if not isinstance(data, Unreadable) and name in files:
-            twice = Unreadable("another file has the same name in other code points")
+            twice = Unreadable("another file has the same name in different code points")
             files[name], data = (data if name == path else files[name]), twice
         if not isinstance(data, Unreadable) and too_long(name):  # NFC can make a name longer
             data = Unreadable("its path is too long")
@@ -186,13 +189,13 @@ def read_beside(
 
 
 def too_long(path: str) -> bool:
-    """Return whether a relative path, or a name in it, is longer than a file's may be."""
+    """Return whether a relative path, or a name in it, is longer than file systems allow."""
     parts = [len(os.fsencode(part)) for part in path.split("/")]
     return max(parts) > LONGEST_NAME or sum(parts) + len(parts) > LONGEST_PATH
 
 
 def read_timestamp(folder: Path) -> tuple[datetime | None, list[Note]]:
-    """Return when a submission was handed in, in UTC, and a note if its file is unusable."""
+    """Return the UTC time of a submission, and a note if the file with that time is unusable."""
     path = folder / TIMESTAMP
     if not os.path.lexists(path):
         return None, []
@@ -207,7 +210,7 @@ def read_timestamp(folder: Path) -> tuple[datetime | None, list[Note]]:
 
 
 def why_no_folder(folder: Path) -> Unreadable | None:
-    """Return why a submission's folder cannot be read; None when it can."""
+    """Return why a submission's folder cannot be read; None if it can be read."""
     try:
         for path in (folder.parent, folder):
             kind = stat.S_IFMT(path.lstat().st_mode)
@@ -222,7 +225,7 @@ def why_no_folder(folder: Path) -> Unreadable | None:
 
 @dataclass
 class _Budget:
-    """What may still be read, and whether files or entries were left over."""
+    """The unused part of the limits, and whether there were too many files or entries."""
 
     size: int
     ours: bool
@@ -262,7 +265,7 @@ def _walk(
         yield where + name, data
     for name in folders:
         if depth >= MAX_DEPTH:
-            yield (where + name)[-60:], Unreadable("it lies too deep")
+            yield (where + name)[-60:], Unreadable("its folder is nested too deeply")
             continue
         try:
             below = os.open(name, FOLDER, dir_fd=inside)
@@ -285,16 +288,16 @@ def read_file(
 ) -> bytes | Unreadable:
     """Return the bytes of an ordinary file, or an Unreadable with the reason.
 
-    Of a file larger than ``most`` nothing is read, unless ``head`` says how much of it; ``inside``
-    is the open folder that the path is relative to; ``ours`` is as :func:`files_in` has it.
+    A file larger than ``most`` is read only if ``head`` says how many bytes to read. ``inside`` is
+    the open folder that the path is relative to. :func:`files_in` describes ``ours``.
     """
     name = printable(os.path.basename(path))
     try:
         kind = stat.S_IFMT(os.lstat(path, dir_fd=inside).st_mode)
         if kind != stat.S_IFREG:
             return Unreadable(f"`{name}` is {KINDS.get(kind, 'not an ordinary file')}.")
-        # The file may have been replaced since lstat: FILE's flags follow no link and wait for no
-        # FIFO.
+        # The file may have been replaced since lstat: with the flags in FILE, `open` follows no
+        # link and waits for no FIFO.
         with os.fdopen(os.open(path, FILE, dir_fd=inside), "rb") as file:
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode):
@@ -302,7 +305,7 @@ def read_file(
             if status.st_nlink > 1:
                 folder = os.stat(os.path.dirname(path) or "." if inside is None else inside)
                 if not (ours and _only_we_link(status, folder)):
-                    why = f"`{name}` is a hard link, perhaps to a file of somebody else."
+                    why = f"`{name}` is a hard link, perhaps to somebody else's file."
                     return OutOfReach(why + COPY_IT * ours)
             if head is not None:
                 return file.read(head)
@@ -320,9 +323,10 @@ def _unopened(what: str, error: OSError) -> Unreadable:
 
 
 def _only_we_link(file: os.stat_result, folder: os.stat_result) -> bool:
-    """Return whether a hard link is ours: our file, in a folder in which only we make files.
+    """Return whether only this user can have made a hard link: this user owns its file and folder.
 
-    Backups and `cp -al` leave such links. Any other may be a learner's, to somebody else's file.
+    Backups and `cp -al` make such links. A learner may have made any other hard link, to read
+    somebody else's file.
     """
     us = os.geteuid()
     return file.st_uid == folder.st_uid == us and not folder.st_mode & stat.S_IWOTH
@@ -331,12 +335,12 @@ def _only_we_link(file: os.stat_result, folder: os.stat_result) -> bool:
 def _is_folder(name: str, inside: int) -> bool:
     try:
         return stat.S_ISDIR(os.lstat(name, dir_fd=inside).st_mode)
-    except OSError:  # deleted or not accessible: opening it fails, too, and gives the message
+    except OSError:  # deleted or not accessible: opening it also fails, with a message
         return False
 
 
 def is_text(name: str) -> bool:
-    """Return whether a name is UTF-8, in which systems write the names of files."""
+    """Return whether a name is UTF-8, the encoding of file names."""
     try:
         name.encode()
     except UnicodeEncodeError:

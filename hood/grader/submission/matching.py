@@ -1,4 +1,4 @@
-"""Which of the files that were handed in is which notebook of the lab."""
+"""Match submitted files to the lab's notebooks."""
 
 from __future__ import annotations
 
@@ -10,39 +10,40 @@ from typing import NamedTuple
 
 from hood.grader.submission.names import nfc
 
-# What browsers, mail programs and systems make of `lab.ipynb` when they save it.
+# Names of `lab.ipynb` after browsers, mail programs or systems have saved it.
 SAVED = re.compile(r"(.+?)(\.ipynb)?\.(ipynb|txt|json|html?)", re.IGNORECASE)
 
 
 class Fit(IntEnum):
-    """How well a file's name fits a notebook's, the best first."""
+    """How well a file's name fits a notebook's name; the best fit comes first."""
 
     EXACT = 0
-    CASE = 1  # but for upper and lower case: P1.ipynb
+    CASE = 1  # equal except for upper and lower case: P1.ipynb
     ENDING = 2  # p1.ipynb.txt
     WORD = 3  # p1 (1).ipynb, jane_p1.ipynb
     STEM = 4  # p1.html, p1.json
 
 
 class Match(NamedTuple):
-    """The name of the file that is a notebook, or nothing, and those that may be versions of it."""
+    """The chosen file's name (or empty), and the names of other possible versions."""
 
     taken: str
     others: list[str]
 
 
 def is_notebook(name: str) -> bool:
-    """Return whether a file's name is a notebook's, perhaps with a further ending."""
+    """Return whether a file's name is a notebook's name, perhaps with one more ending."""
     found = SAVED.fullmatch(name)
     return found is not None and name[0] != "." and ".ipynb" in name[found.end(1) :].lower()
 
 
 def match(expected: Sequence[str], names: Sequence[str]) -> dict[str, Match]:
-    """Return for each notebook of a lab which of the names in a folder it is.
+    """Return the matching file name for each notebook of a lab.
 
-    Names are compared in NFC. A file is a candidate for the one notebook whose name it fits best;
-    of a notebook's candidates the best is taken, if one is the best. If then just one notebook has
-    no candidate, and just one notebook in the folder has the name of none, that is taken for it.
+    Names are compared in NFC. A file is a candidate for the notebook whose name it fits best. For
+    each notebook the best candidate is chosen, if there is only one best candidate. If then exactly
+    one notebook has no candidate, and exactly one notebook file is unmatched, that file is chosen
+    for that notebook.
     """
     candidates: dict[str, list[tuple[Fit, str]]] = {name: [] for name in expected}
     unmatched = []
@@ -66,12 +67,12 @@ def match(expected: Sequence[str], names: Sequence[str]) -> dict[str, Match]:
 
 
 def _best(expected: str, fitting: list[tuple[Fit, str]]) -> Match:
-    """Return the candidate that is taken for a notebook, and which other notebooks there are."""
+    """Return the chosen candidate for a notebook, and the other candidates that are notebooks."""
     if not fitting:
         return Match("", [])
     best = min(fit for fit, _ in fitting)
     first = [name for fit, name in fitting if fit == best]
-    # A folder can hold the very name in two forms.
+    # A folder can contain the same name in two Unicode forms.
     taken = expected if expected in first else first[0] if len(first) == 1 else ""
     return Match(taken, [name for _, name in fitting if name != taken and is_notebook(name)])
 

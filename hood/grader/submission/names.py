@@ -1,8 +1,8 @@
-"""Names from outside, of learners, labs, folders and files: which are ids, and how they are shown.
+"""Check names of learners, labs, folders and files from outside, and make them safe to show.
 
 Systems encode the same name in different ways: macOS writes `é` as two code points. So names are
-compared in one form (NFC). An exchange folder lets anybody choose a learner's id, and nbgrader's
-pages write it into HTML and scripts as it is, so not every folder's name is taken for one.
+compared in one form (NFC). In an exchange folder anybody can choose a learner's id, and nbgrader's
+pages write the id into HTML and scripts unchanged. So some names of folders are refused as ids.
 """
 
 from __future__ import annotations
@@ -12,14 +12,15 @@ from collections.abc import Collection, Iterable
 
 from hood.untrusted import nfc
 
-SHOWN = frozenset(" _.,:+/()-")  # besides letters, their marks and digits
+SHOWN = frozenset(" _.,:+/()-")  # in addition to letters, their marks and digits
 LONGEST_SHOWN = 100
-LONGEST_ID = 128
-# Besides letters, their marks and digits of any script: what stands in ids and addresses. None of
-# these ends a text in nbgrader's pages, moves a cursor, or parts the columns of a table.
+LONGEST_ID = 128  # characters of a learner's id or a lab's name
+# Characters of ids and addresses, in addition to letters, their marks and digits of any script.
+# These characters don't end a text in nbgrader's pages, move a cursor, or separate columns of a
+# table.
 IN_IDS = frozenset(" ._-@+()~'\u2019\u00b7\u200c\u200d")
 
-# Letters of other scripts, each with the Latin one that it looks like.
+# Letters of other scripts, each with the Latin letter that it looks like.
 LATIN = str.maketrans(
     "асԁеһіјӏорԛѕѵԝхуүАВЕНІЈКМОРЅТСХУѴԚԜԌЬαονριυχγΑΒΕΖΗΙΚΜΝΟΡΤΥΧıɑɡ",  # noqa: RUF001
     "acdehijlopqsvwxyyABEHIJKMOPSTCXYVQWGbaovpiuxyABEZHIKMNOPTYXiag",
@@ -27,55 +28,56 @@ LATIN = str.maketrans(
 
 
 def spelled(names: Collection[str]) -> dict[str, str]:
-    """Return those of the names that have another form, by their NFC."""
+    """Return a dict from NFC forms to names, for names whose NFC form is not among the names."""
     return {nfc(name): name for name in names if nfc(name) not in names}
 
 
 def printable(name: str) -> str:
-    """Return a learner's name for a file or folder as text for a page or a terminal."""
+    """Return a learner's file or folder name as text for a page or a terminal."""
     text = nfc(name.encode("utf-8", "replace").decode())[:LONGEST_SHOWN]
     return "".join(c if c in SHOWN or unicodedata.category(c)[0] in "LMN" else "?" for c in text)
 
 
 def id_problem(name: str) -> str:
-    """Return why a name cannot be a learner's id, in the middle of a sentence; empty if it can.
+    """Return why a name cannot be a learner's id, as part of a sentence; empty for a valid id.
 
-    The first character is a letter, a digit or ``_``: so it is no formula and no hidden folder.
+    The first character must be a letter, a digit or ``_``. So the id can't be a formula or the name
+    of a hidden folder.
     """
     if not 0 < len(name) <= LONGEST_ID:
-        return f"an id has 1 to {LONGEST_ID} characters"
+        return f"an id must have 1 to {LONGEST_ID} characters, got {len(name)}"
     odd = [c for c in name if not (c in IN_IDS or unicodedata.category(c)[0] in "LMN")]
     if odd:
-        return f"an id has no {odd[0]!a}"
+        return f"an id can't have {odd[0]!a}"
     if not (name[0] == "_" or name[0].isalnum()):
-        return f"an id does not begin with {name[0]!a}"
+        return f"an id can't begin with {name[0]!a}"
     return ""
 
 
 def lab_problem(name: str) -> str:
-    """Return why nbgrader could not work with a lab of that name, as a sentence; empty if it can.
+    """Return a message if nbgrader can't use a lab's name; empty if nbgrader can use it.
 
-    A plus sign parts names in its exchange, and it reads the others as an expression. It cuts off
-    spaces, and no command takes a word with a dash before it for a name.
+    nbgrader's exchange separates names with a plus sign. nbgrader reads parentheses as an
+    expression, and strips spaces. nbgrader's commands read a word with a leading dash as an option.
     """
     why = id_problem(name).replace("an id", "it")
     why = why or next((f"it has {c!a}" for c in "+()" if c in name), "")
     why = why or ("it ends with a space" if name.endswith(" ") else "")
     return why and (
         f"{name!a} can't be the name of a lab: {why}. Rename its folder in source/: letters, "
-        "digits and . _ - are fine, and a letter, a digit or _ comes first"
+        "digits and . _ - are allowed, and the first character must be a letter, a digit or _"
     )
 
 
 def shown_id(name: str) -> str:
-    """Return an id as it is; the name of another folder as text for a page or a terminal."""
+    """Return an id unchanged; return any other folder's name as text for a page or a terminal."""
     return printable(name) if id_problem(name) else name
 
 
 def look_alikes(ids: Iterable[str]) -> list[list[str]]:
-    """Return those of the ids that a person can't tell apart on a page, in groups.
+    """Return groups of ids that a person can't tell apart on a page.
 
-    They differ in spaces at an end, in marks without width, or in letters of several scripts.
+    Such ids differ in spaces at an end, in marks without width, or in letters of several scripts.
     """
     found: dict[str, list[str]] = {}
     for one in ids:

@@ -13,12 +13,11 @@ import nbformat
 
 from hood import untrusted
 
-MAX_BYTES = 50_000_000
-# Limits on what a file of that size may contain: JSON values, cells, characters in all cells.
-MAX_VALUES = 2_000_000
-MAX_CELLS = 2_000
-MAX_TEXT = 150_000
-MAX_START = 1_000  # characters that tell a web page or a pointer
+MAX_BYTES = 50_000_000  # bytes of a submitted notebook
+MAX_VALUES = 2_000_000  # JSON values in a submitted notebook
+MAX_CELLS = 2_000  # cells of a submitted notebook
+MAX_TEXT = 150_000  # characters in all cells of a submitted notebook
+MAX_START = 1_000  # the first characters, in which a web page or a pointer is recognised
 CELL_TYPES = ("code", "markdown", "raw")
 
 
@@ -27,7 +26,10 @@ class Unreadable(Exception):
 
 
 class OutOfReach(Unreadable):
-    """The grading machine can't read what is there: no verdict, no points. The message says why."""
+    """The grading machine can't read existing files, so there is no verdict.
+
+    The message says why.
+    """
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,7 @@ class SubmittedCell:
 
     kind: str  # ``code``, ``markdown`` or ``raw``
     source: str
-    metadata: dict[str, Any] = field(default_factory=dict)  # as submitted, of any content
+    metadata: dict[str, Any] = field(default_factory=dict)  # as submitted, with any content
     # Pasted images of a text cell, ``{name: {MIME type: base64}}``
     attachments: dict[str, dict[str, str]] = field(default_factory=dict)
 
@@ -68,7 +70,7 @@ class SubmittedCells(list[SubmittedCell]):
 def read_submission(data: bytes) -> SubmittedCells:
     """Return the cells of a submitted notebook. Entries that are not cells are left out.
 
-    Raises Unreadable for anything that is not a notebook of format 1 to 4, or is too large.
+    Raises Unreadable if ``data`` is not a notebook of format 1 to 4, or is too large.
     """
     if len(data) > MAX_BYTES:
         raise Unreadable(too_large(len(data)))
@@ -78,18 +80,19 @@ def read_submission(data: bytes) -> SubmittedCells:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise Unreadable(
-            "The file is not text in UTF-8, so it is no notebook. Hand in the .ipynb file itself."
+            "The file is not text in UTF-8, so it is not a notebook. Hand in the .ipynb file "
+            "itself."
         ) from None
     start = text[:MAX_START].lstrip().lower()
     if start.startswith(("<!doctype html", "<html")):
         raise Unreadable(
-            "The file is a web page (HTML), as a browser saves it, and no notebook. Download the "
+            "The file is a web page (HTML) that a browser saved, not a notebook. Download the "
             "notebook itself: in JupyterLab, File > Download."
         )
     if start.startswith("version https://git-lfs.github.com/"):
         raise Unreadable(
-            "The file is a Git LFS pointer, not the notebook that it stands for: run `git lfs "
-            "pull`, and hand in the notebook."
+            "The file is a Git LFS pointer, not the notebook itself: run `git lfs pull`, and "
+            "hand in the notebook."
         )
     if sum(map(text.count, ",[{")) > MAX_VALUES:
         raise Unreadable(
@@ -101,7 +104,7 @@ def read_submission(data: bytes) -> SubmittedCells:
     except (ValueError, RecursionError):
         raise Unreadable(
             "The file is damaged: it is not valid JSON. Open it in JupyterLab, and if that fails, "
-            "copy your answers into a fresh notebook of this lab."
+            "copy your answers into a new copy of this lab."
         ) from None
     if not isinstance(tree, dict) or not isinstance(tree.get("nbformat"), int):
         raise Unreadable("The file is JSON, but not a notebook. Hand in the .ipynb file.")
@@ -109,7 +112,7 @@ def read_submission(data: bytes) -> SubmittedCells:
     if len(raw_cells) > MAX_CELLS:
         raise Unreadable(
             f"The notebook has {len(raw_cells):,} cells; at most {MAX_CELLS:,} are read. Delete "
-            "those that you do not need."
+            "cells that you do not need."
         )
     cells = SubmittedCells(cell for raw in raw_cells if (cell := _cell(raw)) is not None)
     language = untrusted.mapping(tree.get("metadata")).get("language_info")
@@ -124,7 +127,7 @@ def read_submission(data: bytes) -> SubmittedCells:
 
 
 def too_large(size: int, most: int = MAX_BYTES) -> str:
-    """Return the message about a file of ``size`` bytes where at most ``most`` are read."""
+    """Return the message about a file of ``size`` bytes if at most ``most`` are read."""
     return (
         f"The file is {size / 1e6:.0f} MB; at most {most / 1e6:.0f} MB are read. "
         "Clear large outputs and hand it in again."
@@ -169,7 +172,7 @@ def _cell(raw: Any) -> SubmittedCell | None:
 
 
 def _clean(text: str) -> str:
-    """Replace lone surrogates, which JSON allows and UTF-8 files do not, with question marks."""
+    """Replace lone surrogates with question marks: JSON allows surrogates, UTF-8 files do not."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 

@@ -1,17 +1,19 @@
 """Rebuild a submission from the lab's source and the learner's answers.
 
-The result is always a complete, valid notebook of the lab, whatever was handed in:
+The result is always a complete, valid notebook of the lab, for any submission:
 
-- Owned cells (graded, locked, task, solution) are those that nbgrader keeps in its gradebook. Each
-  occurs once, in the source's order, with the source's text, type, metadata and points.
-- The text of a solution cell is the learner's, found by its ``grade_id``.
-- What was added to a cell that is not an answer, such as a question or the imports, stands in a
-  cell of its own beside it: it is the learner's, and the lab's cell stays as it is.
+- Owned cells (graded, locked, task, solution) are the cells that nbgrader keeps in its gradebook.
+  Each owned cell occurs once, in the source's order, with the source's text, type, metadata and
+  points.
+- The text of a solution cell is the learner's text in the cell with the same ``grade_id``.
+- If a learner adds text to a cell that is not an answer, such as a question or the imports, the
+  added text moves to a separate cell beside it. The separate cell belongs to the learner; the
+  lab's cell is not changed.
 - The learner's other cells keep their place after the owned cell that they followed.
-- What an earlier release of the lab said is the lab's, too
-  (:mod:`hood.grader.submission.released`): the text of a question is then the present one.
-- The learner's metadata, tags and outputs are dropped.
-- A submission that cannot be read at all gives the lab as released, and a message.
+- Text from an earlier release counts as the lab's text too
+  (:mod:`hood.grader.submission.released`). A question with such text gets the current text.
+- The learner's metadata, tags and outputs are left out.
+- For a submission that cannot be read at all, the result is the lab as released, and a message.
 
 Each repair is described in a note and in a cell at the top of the notebook.
 """
@@ -43,28 +45,30 @@ from hood.grader.submission.released import Ours, Texts, is_owned, texts_of
 from hood.learner.cell_matching import added, in_words, normal
 from hood.metadata import KEY, MAY_RAISE
 
-# nbgrader's steps from a source to what its gradebook has, and on to what learners get.
+# nbgrader's steps from a source to the gradebook's version, and from there to the learners'
+# version.
 RECORDED = (LockCells, ClearSolutions, ClearOutput, ComputeChecksums)
 RELEASED = (ClearHiddenTests, ClearMarkScheme)
 STEPS = (*RECORDED, *RELEASED)
 LEARNERS = (*RELEASED, ComputeChecksums)
-# Points are the source's. Where they alone differ, an earlier release may have had others.
+# Points are not compared. Points come from the source; an earlier release may have had other
+# points.
 SETTINGS = ("grade", "solution", "locked", "task")
 FOREIGN = Note(
     NoteKind.FOREIGN,
-    "No answer to this lab was found in the notebook, so the lab was graded as it was released. "
-    "Was another notebook handed in?",
+    "No answer to this lab was found in the notebook, so the lab was graded as it was "
+    "released. Did you hand in the wrong notebook?",
 )
 UNMARKED = Note(
     NoteKind.UNMARKED,
-    "The cells of this lab had lost their marks. The code in your cells was used wherever it "
-    "defines what an exercise asks for.",
+    "The cells of this lab had lost their ids. Your code was used wherever it defines the "
+    "name that an exercise requires.",
 )
-WRITTEN_ELSEWHERE = "# This cell was missing; what it asks for is written in another cell."
+WRITTEN_ELSEWHERE = "# This cell was missing; its answer is in another cell."
 
 
 class Rebuilt(NamedTuple):
-    """A notebook that is ready to be graded, and the notes on what was repaired."""
+    """A notebook ready for grading, and notes on repairs."""
 
     nb: NotebookNode
     notes: list[Note]
@@ -79,10 +83,10 @@ def rebuild(
 ) -> Rebuilt:
     """Return the lab with the learner's answers in it.
 
-    ``submitted`` has the file's bytes, or the reason why there are none; ``source_nb`` is the
-    instructor's version, with solutions and hidden tests; ``config`` has nbgrader's settings, of
-    which ``ClearSolutions`` decides what a stub looks like; ``notes`` are earlier notes on the
-    submission; they come first in the result; ``earlier`` has the texts of earlier releases.
+    ``submitted`` has the file's bytes, or the reason why it is unreadable. ``source_nb`` is the
+    instructor's version, with solutions and hidden tests. ``config`` has nbgrader's settings; its
+    ``ClearSolutions`` decides what a stub looks like. ``notes`` are earlier notes on the
+    submission, which come first in the result. ``earlier`` has the texts of earlier releases.
     """
     master = as_recorded(source_nb, config)
     python = ""
@@ -103,7 +107,7 @@ def rebuild(
 
 
 def as_recorded(source_nb: NotebookNode, config: Config | None = None) -> NotebookNode:
-    """Return the source as nbgrader's gradebook has it: with stubs and with hidden tests."""
+    """Return the source in the form of nbgrader's gradebook: with stubs and hidden tests."""
     return _after(RECORDED, source_nb, config)
 
 
@@ -116,7 +120,7 @@ def _after(steps: Sequence[Any], nb: NotebookNode, config: Config | None) -> Not
 
 
 def released_texts(source_nb: NotebookNode, config: Config | None = None) -> Texts:
-    """Return the texts of the lab as learners get it."""
+    """Return the texts of the learners' version of the lab."""
     return texts_of(_after((*RECORDED, *LEARNERS), source_nb, config))
 
 
@@ -127,7 +131,7 @@ def _answers(
     chosen, found = _choose(submitted, owned, ours)
     theirs = {i for i, cell in owned.items() if is_grade(cell) or is_solution(cell)}
     foreign = not chosen.keys() & theirs if theirs else not chosen
-    if foreign and owned:  # all labs have cells of some names, such as `setup`
+    if foreign and owned:  # some names, such as `setup`, are in all labs
         chosen, found = {}, [FOREIGN]
     place = {position: grade_id for grade_id, position in chosen.items()}
     following = _own_cells(submitted, place, master, ours)
@@ -136,7 +140,7 @@ def _answers(
         for grade_id, position in chosen.items()
         if not is_solution(owned[grade_id])
     }
-    defined = set[str]()  # in cells of their own, for answers whose cell is missing
+    defined = set[str]()  # names from learners' own cells, for missing answer cells
     if any(is_solution(cell) for grade_id, cell in owned.items() if grade_id not in chosen):
         own = [_own_cell(cell) for i, cell in enumerate(submitted) if i not in place]
         own += [cell for edits in edited.values() for cell in (*edits.above, *edits.below)]
@@ -147,7 +151,8 @@ def _answers(
         if grade_id in chosen:
             answer = submitted[chosen[grade_id]]
             if is_solution(cell):
-                # for a person, an older release's stub is no answer; a check finds out itself
+                # An older release's stub is not an answer. In a cell that a person marks, the stub
+                # is not used. In other cells, a check finds out that the stub is not an answer.
                 if not (is_grade(cell) and ours.has(grade_id, answer.source)):
                     cell.source = answer.source
                     _attach(answer, cell)
@@ -169,7 +174,7 @@ def _answers(
 
 
 class _Edits(NamedTuple):
-    """What a learner wrote into a cell of the lab's, as cells of their own, and notes on it."""
+    """Cells with the text that a learner added to a cell of the lab, and notes on that text."""
 
     above: list[NotebookNode]
     below: list[NotebookNode]
@@ -182,7 +187,7 @@ def _edits(answer: SubmittedCell, cell: NotebookNode, ours: Ours) -> _Edits:
     released = "" if intact else ours.start_of(grade_id, answer.source)
     if cell.cell_type == "code" and not intact:
         above, below, intact = additions(answer.source, released)
-        if not is_grade(cell):  # only a test may need what was written above it
+        if not is_grade(cell):  # only a test may need code above it
             above, below = "", "\n".join(filter(None, [above, below]))
     elif cell.cell_type == "markdown" and not intact:
         answer, below = (
@@ -194,7 +199,7 @@ def _edits(answer: SubmittedCell, cell: NotebookNode, ours: Ours) -> _Edits:
         notes.append(_note(NoteKind.CHANGED, grade_id, "was edited; the original was used"))
     where = " and ".join(word for word, kept in (("above", above), ("below", below)) if kept)
     if where:
-        said = f"What was written into the cell `{grade_id}` now stands in a cell {where} it."
+        said = f"The text that you added to the cell `{grade_id}` is now in a cell {where} it."
         notes.append(Note(NoteKind.MOVED, said, grade_id))
 
     def own(code: str) -> list[NotebookNode]:
@@ -206,7 +211,7 @@ def _edits(answer: SubmittedCell, cell: NotebookNode, ours: Ours) -> _Edits:
 def _choose(
     submitted: list[SubmittedCell], owned: dict[str, NotebookNode], ours: Ours
 ) -> tuple[dict[str, int], list[Note]]:
-    """Return ``{grade_id: position}`` of the submitted cell used for each owned cell, and notes."""
+    """Choose a submitted cell for each owned cell: return ``{grade_id: position}``, and notes."""
     found: dict[str, list[int]] = {}
     notes = []
     for position, cell in enumerate(submitted):
@@ -214,8 +219,8 @@ def _choose(
             found.setdefault(cell.grade_id, []).append(position)
         elif cell.grade_id:
             said = (
-                f"A cell is marked with the id {quoted(cell.grade_id)}, which this lab does not "
-                "have. It was kept as an ordinary cell."
+                f"A cell has the id {quoted(cell.grade_id)}, but this lab has no such id. The cell "
+                "was kept as an ordinary cell."
             )
             notes.append(Note(NoteKind.UNKNOWN, said))
     chosen = {grade_id: positions[0] for grade_id, positions in found.items()}
@@ -230,17 +235,17 @@ def _choose(
                 if later in chosen and not is_solution(owned[later]) and is_grade(owned[later])
             ]
             test = after[0] if after else len(submitted)
-            # When the learner ran the test, the last copy above it had been defined last.
+            # When the learner ran the test, the last copy above the test had been defined last.
             worked_on = [p for p in positions if not ours.has(grade_id, submitted[p].source)]
             above = [p for p in worked_on if p < test]
             chosen[grade_id] = (above or worked_on or positions)[-1]
             used = (
-                "the last changed one above its test was graded; other changed ones were kept as "
-                "ordinary cells, untouched ones left out"
+                "The last changed copy above its test was graded. Other changed copies were "
+                "kept as ordinary cells, and untouched copies were left out"
             )
         else:
-            used = "the original was used once"
-        what = f"was there {len(positions)} times; {used}"
+            used = "The original was used once"
+        what = f"occurred {len(positions)} times. {used}"
         notes.append(_note(NoteKind.COPIED, grade_id, what))
     return chosen, notes
 
@@ -250,16 +255,16 @@ def _note(kind: NoteKind, grade_id: str, what: str) -> Note:
 
 
 def _metadata_notes(grade_id: str, came: SubmittedCell, cell: NotebookNode) -> list[Note]:
-    """Return notes on what else the learner changed in an owned cell: type, settings, tags."""
+    """Return notes on a learner's changes to the type, settings or tags of an owned cell."""
     notes = []
     if came.kind != cell.cell_type:
-        what = f"had become a {came.kind} cell; it was read as {cell.cell_type}"
+        what = f"had become a {came.kind} cell; it was read as a {cell.cell_type} cell"
         notes.append(_note(NoteKind.RETYPED, grade_id, what))
     ours, theirs = cell.metadata.nbgrader, came.settings
     if any(theirs.get(key) != ours.get(key) for key in SETTINGS if key in theirs):
-        said = f"The grading settings of the cell `{grade_id}` were changed; the original ones"
+        said = f"The grading settings of the cell `{grade_id}` were changed; the original settings"
         notes.append(Note(NoteKind.SETTINGS, f"{said} were used.", grade_id))
-    released = {*cell.metadata.get("tags", []), MAY_RAISE}  # the second is in every release
+    released = {*cell.metadata.get("tags", []), MAY_RAISE}  # every release has MAY_RAISE
     tags = [tag for tag in came.tags if tag not in released]
     if tags:
         said = f"Tags of the cell `{grade_id}` were removed: {some(tags)}."
@@ -273,14 +278,14 @@ def _own_cells(
     master: NotebookNode,
     ours: Ours,
 ) -> dict[str | None, list[NotebookNode]]:
-    """Return the other cells by the owned cell that they follow; None for the first.
+    """Return the other cells; the key is the owned cell that they follow, or None if there is none.
 
-    Those that are the lab's have no mark of a learner's. An earlier release's code stays, since a
-    learner's may build on it; its text gives way to the present one.
+    The lab's cells are not marked as a learner's cells. Code of an earlier release stays, because a
+    learner's code may need it. Text of an earlier release is replaced by the current text.
     """
     answers = {c.metadata.nbgrader.grade_id for c in master.cells if is_solution(c)}
-    of_source: dict[str, tuple[NotebookNode, str | None]] = {}  # with the owned cell before each
-    words: dict[str | None, list[NotebookNode]] = {}  # the lab's texts by the same
+    of_source: dict[str, tuple[NotebookNode, str | None]] = {}  # each with the owned cell before it
+    words: dict[str | None, list[NotebookNode]] = {}  # the lab's texts, by the owned cell before
     after: str | None = None
     for cell in master.cells:
         if is_owned(cell):
@@ -291,17 +296,17 @@ def _own_cells(
                 words.setdefault(after, []).append(cell)
     present = set(place.values())
     following: dict[str | None, list[NotebookNode]] = {}
-    gaps: dict[str | None, int] = {}  # where the first text of an earlier release was
+    gaps: dict[str | None, int] = {}  # position of an earlier release's first text
     after = None
     for position, cell in enumerate(submitted):
         if position in place:
             after = place[position]
             continue
         if cell.grade_id and cell.grade_id in answers and ours.has(cell.grade_id, cell.source):
-            continue  # an untouched copy: a stub below the answer would overwrite it
+            continue  # an untouched copy: below the answer, it would overwrite the answer
         original, follows = of_source.get(normal(cell.source), (None, None))
         if follows is not None and follows not in present:
-            after = follows  # the owned cell before it was deleted; it is restored above this cell
+            after = follows  # the owned cell above this cell was deleted; it is restored
         here = following.setdefault(after, [])
         if original is None and ours.was_another(cell.source):
             if cell.kind == "code":
@@ -338,7 +343,7 @@ def _notebook(master: NotebookNode, cells: list[NotebookNode], notes: list[Note]
     nb.metadata.setdefault(KEY, NotebookNode())
     if notes:
         lines = "\n".join(f"- {note.message}" for note in notes)
-        text = f"**Before grading, this notebook was put in order:**\n\n{lines}"
+        text = f"**Changes to this notebook before grading:**\n\n{lines}"
         top = nbformat.v4.new_markdown_cell(text, metadata={KEY: {"by": "grader"}})
         cells = [top, *cells]
     for number, cell in enumerate(cells):
@@ -348,10 +353,10 @@ def _notebook(master: NotebookNode, cells: list[NotebookNode], notes: list[Note]
 
 
 def answer_cells(nb: NotebookNode, name: str) -> list[NotebookNode]:
-    """Return the cells that answer a question: its own, or those that a learner wrote below it.
+    """Return the cells that answer a question: its solution cell, or a learner's cells below it.
 
-    Below a question, the learner's cells count up to the next cell of nbgrader's, or the next of
-    the lab's own that has a heading.
+    The learner's cells below a question count only up to the next nbgrader cell, or up to the lab's
+    next cell with a heading.
     """
     found: list[NotebookNode] = []
     below = False
@@ -369,5 +374,5 @@ def answer_cells(nb: NotebookNode, name: str) -> list[NotebookNode]:
 
 
 def is_blank(cells: Iterable[NotebookNode]) -> bool:
-    """Return whether nothing is written in the cells that answer a question."""
+    """Return whether the cells that answer a question are empty."""
     return not any(cell.source.strip() or cell.get("attachments") for cell in cells)

@@ -1,10 +1,11 @@
-"""The texts of a lab's releases, by which its own text is told from a learner's.
+"""Remember the texts of a lab's releases, to distinguish the lab's own text from a learner's text.
 
-Learners solve copies of earlier releases, too. What a release said is remembered in
-``.released/LAB.json`` in the course's folder whenever a lab is handed out or graded, and stays
-there. These are texts that learners have: no solution, no hidden test. Beside them nbgrader's
-checksum in a cell tells that nobody has touched it. Learners could forge one, or write a text of
-ours: then what they wrote there is dropped, or counts as the lab's, and neither gains anything.
+Learners also solve copies of earlier releases. Whenever a lab is handed out or graded, a release's
+texts are added to ``.released/LAB.json`` in the course's folder, and stay there. Learners have
+these texts, so the texts contain no solutions and no hidden tests. In addition, nbgrader's checksum
+in a cell shows that the cell is untouched. A learner could forge a checksum, or write one of the
+lab's texts. Then the cell's text is dropped or counts as the lab's text, so the learner gains
+nothing.
 """
 
 from __future__ import annotations
@@ -26,15 +27,15 @@ from hood.metadata import KEY
 from hood.untrusted import mapping
 
 FOLDER = ".released"
-OTHERS = ""  # in place of a name: all cells that nbgrader does not keep
-MOST_GRADED = 20  # graded notebooks that are read where nothing was remembered
+OTHERS = ""  # used as a name for all cells that nbgrader does not keep
+MOST_GRADED = 20  # graded notebooks that are read if no texts were remembered
 BROKEN = (ValueError, KeyError, TypeError, AttributeError, nbformat.ValidationError)
 
-Texts = Mapping[str, Sequence[str]]  # by a cell's ``grade_id``; all others by OTHERS
+Texts = Mapping[str, Sequence[str]]  # by a cell's ``grade_id``, or OTHERS for all other cells
 
 
 class Folders(Protocol):
-    """What is needed here of a :class:`hood.grader.course.Course`."""
+    """The part of :class:`hood.grader.course.Course` that is needed here."""
 
     @property
     def root(self) -> Path:
@@ -44,7 +45,7 @@ class Folders(Protocol):
         """Return the folder of a student and lab."""
 
     def students(self, step: str, lab: str) -> list[str]:
-        """Return who has a folder of the lab."""
+        """Return the students with a folder of the lab."""
 
 
 def is_owned(cell: NotebookNode) -> bool:
@@ -53,7 +54,7 @@ def is_owned(cell: NotebookNode) -> bool:
 
 
 def texts_of(released: NotebookNode) -> dict[str, list[str]]:
-    """Return the texts of a learner's version; without those that somebody has answered."""
+    """Return the texts of a learner's version, without answered cells."""
     found: dict[str, list[str]] = {}
     for cell in released.cells:
         said = cell.metadata.get("nbgrader", {}).get("checksum")
@@ -65,10 +66,10 @@ def texts_of(released: NotebookNode) -> dict[str, list[str]]:
 
 
 def earlier_texts(course: Folders, lab: str) -> dict[str, Texts]:
-    """Return what is remembered of a lab, by notebook; the newest text of each cell comes last.
+    """Return the remembered texts of a lab's notebooks; the newest text of each cell comes last.
 
-    Where nothing is, graded notebooks tell what the lab's own cells were when they were graded.
-    Raises UserError when the file is damaged.
+    If no texts are remembered, the texts of the lab's own cells in graded notebooks are used.
+    Raises UserError if the file with remembered texts is damaged.
     """
     path = _file(course, lab)
     try:
@@ -81,14 +82,14 @@ def earlier_texts(course: Folders, lab: str) -> dict[str, Texts]:
         return _from_graded(course, lab)
     except (ValueError, TypeError, AttributeError) as error:
         raise UserError(
-            f"{path} can't be read: {error}. It holds the texts of the lab's earlier releases: "
-            "take it from a backup, or remove it. Then old text of the lab may be taken for a "
-            "learner's"
+            f"{path} can't be read: {error}. This file has the texts of the lab's earlier "
+            "releases. Restore it from a backup, or remove it (then old text of the lab may be "
+            "read as a learner's text)"
         ) from None
 
 
 def remember(course: Folders, lab: str, released: Mapping[str, Texts]) -> None:
-    """Add a release's texts, by notebook, to those that are remembered of a lab."""
+    """Add the texts of a release's notebooks to the remembered texts of a lab."""
     kept = {
         notebook: {name: [*texts] for name, texts in cells.items()}
         for notebook, cells in earlier_texts(course, lab).items()
@@ -103,14 +104,14 @@ def remember(course: Folders, lab: str, released: Mapping[str, Texts]) -> None:
 
 
 def remember_release(course: Folders, lab: str) -> None:
-    """Remember the texts of a lab as it stands in ``release/``."""
+    """Remember the texts of a lab in ``release/``."""
     found: dict[str, Texts] = {}
     for path in sorted(course.folder("release", ".", lab).glob("*.ipynb")):
         try:
             nb = nbformat.reads(path.read_text(encoding="utf-8"), as_version=4)
             found[path.stem] = texts_of(nb)
         except BROKEN:
-            continue  # a notebook that somebody tried out there: none of a lab's
+            continue  # somebody's experiment, which does not belong to the lab
     remember(course, lab, found)
 
 
@@ -137,7 +138,7 @@ def _added(cell: NotebookNode) -> bool:
 
 
 class Ours:
-    """A lab's own texts: those of its release as it is now, and of earlier ones."""
+    """A lab's own texts, of its current release and of earlier releases."""
 
     def __init__(self, now: Texts, earlier: Texts):
         names = {*now, *earlier}
@@ -146,24 +147,24 @@ class Ours:
         self._of_now = set(map(normal, now.get(OTHERS, ())))
 
     def has(self, name: str, text: str) -> bool:
-        """Return whether a cell of nbgrader's was ever released with a text."""
+        """Return whether an nbgrader cell was ever released with this text."""
         return normal(text) in self._normal[name]
 
     def is_untouched(self, name: str, cell: SubmittedCell) -> bool:
-        """Return whether a locked cell is as some release had it."""
+        """Return whether a locked cell has the unchanged text of some release."""
         return self.has(name, cell.source) or _is_true(cell)
 
     def start_of(self, name: str, text: str) -> str:
-        """Return the released text of a cell from which a learner started."""
+        """Return the released text that a learner found in a cell."""
         return most_alike(text, self._texts[name])
 
     def was_another(self, text: str) -> bool:
-        """Return whether an earlier release had a text in a cell that nbgrader does not keep."""
+        """Return whether only an earlier release had this text, in a cell that nbgrader ignores."""
         return normal(text) in self._normal.get(OTHERS, set()) - self._of_now
 
 
 def _is_true(cell: SubmittedCell) -> bool:
-    """Return whether nbgrader's checksum in a submitted cell is that of its text."""
+    """Return whether nbgrader's checksum in a submitted cell matches the cell's text."""
     said = cell.settings.get("checksum")
     if not isinstance(said, str):
         return False
@@ -173,4 +174,4 @@ def _is_true(cell: SubmittedCell) -> bool:
     try:
         return bool(said == compute_checksum(as_cell))
     except (AttributeError, KeyError, TypeError, ValueError, OverflowError):
-        return False  # its settings may be anything
+        return False  # the cell's settings may be anything

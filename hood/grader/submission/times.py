@@ -1,7 +1,8 @@
-"""Read the time in a ``timestamp.txt``, and refuse one that can be read in two ways.
+"""Read the time in a ``timestamp.txt``, and refuse a time that can be read in two ways.
 
-nbgrader leaves it to dateutil, which guesses: an unknown zone is UTC, ``05/04`` is in May, a date
-without a year is in this one. And nbgrader takes the zone `` +0200`` for 200 seconds.
+nbgrader uses dateutil, which guesses. dateutil reads an unknown zone as UTC, ``05/04`` as a day in
+May, and a date without a year as a day in the current year. And nbgrader reads the zone `` +0200``
+as 200 seconds.
 """
 
 from __future__ import annotations
@@ -13,22 +14,23 @@ from zoneinfo import ZoneInfo
 
 from dateutil.parser import ParserError, parse
 
-NO_TIME = "it holds no date and time"
-WRITE = "write it as 2026-04-05 10:00:00 UTC"
+NO_TIME = "it has no date and time"
+WRITE = "write the time as 2026-04-05 10:00:00 UTC"
 YEAR_FIRST = re.compile(r"(19|20)\d\d")
-REGION = re.compile(r"(.*\S)\s+([A-Za-z_]+/[\w/+-]+)")  # the zone by its place: Europe/Berlin
-SHIFTED = re.compile(r"[A-Za-z]{3,}[+-]0*[1-9]")  # some mean by GMT+2 what others call GMT-2
-# What a text lacks of a date is taken from one of these, and is found out by the other.
+REGION = re.compile(r"(.*\S)\s+([A-Za-z_]+/[\w/+-]+)")  # a zone named by a place: Europe/Berlin
+# What is GMT+2 for some programs is GMT-2 for others.
+SHIFTED = re.compile(r"[A-Za-z]{3,}[+-]0*[1-9]")
+# Missing parts of a date come from these days; if the two results differ, the date is incomplete.
 DAYS = (datetime(2000, 1, 1), datetime(2001, 2, 2))
 
 
 def read_time(data: bytes) -> datetime | None:
-    """Return the time that a file says, in UTC and without a zone; None for an empty file.
+    """Return the time in a file, in UTC and without a zone; None for an empty file.
 
-    A time that names no zone is in UTC, as in nbgrader. Raises ValueError, which says why there is
-    none, in the middle of a sentence.
+    A time without a zone is in UTC, as in nbgrader. Raises ValueError, with the reason as part of a
+    sentence.
     """
-    wide = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))  # as PowerShell writes it
+    wide = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))  # PowerShell writes this
     try:
         text = data.decode("utf-16" if wide else "utf-8-sig").strip()
         if not text and data.strip():
@@ -54,7 +56,7 @@ def _in_utc(text: str) -> datetime:
         time = time.replace(tzinfo=_zone(place[2]))
     if time.tzinfo is None:
         return time
-    # An hour of an autumn night comes twice, and CET is no zone of a day in summer.
+    # An hour of an autumn night exists twice, and CET is not used on a summer day.
     zone = time.tzinfo.key if isinstance(time.tzinfo, ZoneInfo) else ""
     if is_twice(time) or (zone and "/" not in zone and time.tzname() != zone):
         raise ValueError(f"its zone can be read in two ways; {WRITE}")
@@ -62,14 +64,14 @@ def _in_utc(text: str) -> datetime:
 
 
 def is_on_clocks(time: datetime) -> bool:
-    """Return whether clocks of all zones can show a time; in some the first year has no start."""
+    """Return whether every zone can show a time: in the years 1 and 9999, some zones can't."""
     return MINYEAR < time.year < MAXYEAR
 
 
 def local(text: str) -> datetime:
-    """Return the only reading of a date and time; its zone is None where none is named.
+    """Return the only reading of a date and time; if the text has no zone, the zone is None.
 
-    Raises ValueError when there is none, or several.
+    Raises ValueError if there is no reading, or if there are several readings.
     """
     ways: list[dict[str, bool]] = [{}]
     if not YEAR_FIRST.match(text):
@@ -81,17 +83,17 @@ def local(text: str) -> datetime:
 
 
 def is_twice(time: datetime) -> bool:
-    """Return whether a time with a zone came twice or never: a clock was changed in that hour."""
+    """Return whether a time exists twice or never, because clocks changed in that hour."""
     return time.utcoffset() != time.replace(fold=1).utcoffset()
 
 
 def _named(name: str | None, offset: int | None) -> tzinfo | int | None:
-    """Return the zone that dateutil found: an offset in seconds, or the one of that name."""
+    """Return the zone that dateutil found: an offset in seconds, or a zone by its name."""
     return offset if offset is not None or name is None else _zone(name)
 
 
 def _zone(name: str) -> ZoneInfo:
     try:
         return ZoneInfo(name)
-    except Exception:  # it has several kinds of errors for a name that is none
+    except Exception:  # several kinds of errors for an unknown name
         raise ValueError(f"its zone is unknown here; {WRITE}") from None

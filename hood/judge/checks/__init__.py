@@ -1,1 +1,1 @@
-"""The language in which graded exercises are described; grading loads it, no notebook does."""
+"""The language in which graded exercises are described. It is for grading, not for notebooks."""

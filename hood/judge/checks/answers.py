@@ -1,12 +1,12 @@
-"""The answers that a check is proven on, and their files.
+"""Read the answers in a file; each answer tests a check.
 
-Beside the checks of a phase lies ``answers/<exercise>.toml``. It says what learners hand in::
+The file ``answers/<exercise>.toml`` is beside the checks of a phase. It lists likely answers::
 
-    [wrong."squared"]  # a mistake, by the name that it has in the field
-    says = "`x` is multiplied by itself."  # what the learner reads: what the code does
-    earns = 1  # points, exactly, if not 0; {"any tensor" = 1} where a part can't be run everywhere
-    reads = "A heading"  # of the lesson's section on this mistake, if it is not its part's
-    edits = [['2 * x', 'x * x']]  # in the lab's own solution, without annotations and docstrings
+    [wrong."squared"]  # the technical term for the mistake
+    says = "`x` is multiplied by itself."  # what the code does, for the learner
+    earns = 1  # the exact points (default: 0); {"any tensor" = 1} if some machines can't run a part
+    reads = "A heading"  # the section to read after this mistake (default: the part's section)
+    edits = [['2 * x', 'x * x']]  # changes of the lab's solution, without its docstrings
 
     [right."a sum"]  # another right answer
     code = '''
@@ -14,20 +14,20 @@ Beside the checks of a phase lies ``answers/<exercise>.toml``. It says what lear
         return x + x
     '''
 
-    [[same]]  # changes of right code that make no difference
+    [[same]]  # changes of right code that do not change its result
     because = "it is the same number"
     edits = [['2 * x', 'x * 2']]
 
-    [[free]]  # what is left to the learner
-    because = "any rate that serves"
+    [[free]]  # texts that a learner may choose
+    because = "any rate that works"
     texts = ['0.1']
 
-Each ``wrong`` and ``right`` has ``edits`` or ``code``. ``of`` names what is edited where it is not
-the lab's solution: a right answer, or ``"reference"``. In ``same`` and ``free`` it is the one right
-answer that is meant.
+Each ``wrong`` and ``right`` has ``edits`` or ``code``. The edits change the lab's solution, or the
+code that ``of`` names: a right answer, or ``"reference"``. In ``same`` and ``free``, ``of`` limits
+the entry to one right answer.
 
-An answer may use what the lab's cells import, and the other functions of the lab's solution. The
-sample class hands these answers in.
+An answer may use the imports of the lab's cells, and the other functions of the lab's solution. The
+sample class hands in these answers.
 """
 
 from __future__ import annotations
@@ -47,30 +47,33 @@ from typing import Any
 from hood.judge.checks.answers_form import form_faults, line_of
 from hood.judge.checks.lab_solution import lab_names, phase_folder, run
 
-Edits = Sequence[Sequence[str]]  # pairs of a text and what stands there instead
+Edits = Sequence[Sequence[str]]  # pairs of an old and a new text
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A solution that is kept with its check: a misconception or an alternate."""
+    """A solution that is stored with its check: a misconception or an alternate."""
 
-    name: str  # short and unique within the check; the field's words for the mistake or the way
-    thing: Any  # what is judged: a function, a class, a value, or a dict of functions
-    # the code that the candidate wrote itself, by the name of each function. For an exercise of
-    # several functions it may bring some of them; the rest of ``thing`` is the reference's.
+    name: str  # short and unique within the check: the field's term for the mistake or the method
+    thing: Any  # the judged object: a function, a class, a value, or a dict of functions
+    # The candidate's own code, by the name of each function. If the exercise has several functions,
+    # the candidate may define only some of them. Then ``thing`` also has the reference's other
+    # functions.
     sources: Mapping[str, str]
-    earns: float  # points that it must earn, exactly, where everything can be run
-    # for a misconception, what the learner reads: what the code does, never the answer
+    earns: float  # the exact points that the candidate must earn if all parts can be run
+    # The sentence that the learner reads about a misconception: what the code does, never the
+    # answer.
     explanation: str = ""
     partial: bool = False
     by_part: Mapping[str, float] | None = None
-    reads: str = ""  # heading of the lesson's section on this mistake; empty for that of the part
+    # Heading of the lesson's section on this mistake; by default the part's heading.
+    reads: str = ""
 
     def source(self) -> str:
         """The candidate's code as a learner would write it in the solution cell.
 
-        A partial candidate has only its own functions: they go below the reference solution. Raises
-        TypeError if the candidate is a plain value.
+        A partial candidate has only its own functions, which are put below the reference solution.
+        Raises TypeError if the candidate is a plain value.
         """
         if not self.sources:
             raise TypeError(f"candidate {self.name!r} is a value and has no source")
@@ -79,8 +82,7 @@ class Candidate:
     def cell(self, name: str, solution: str) -> str:
         """Return the solution cell of a learner who hands this candidate in.
 
-        A partial candidate's functions go below ``solution``, the cell as the lab's own text has
-        it.
+        A partial candidate's functions are put below ``solution``, the cell in the lab's text.
         """
         if not self.sources:
             return f"{name} = {self.thing!r}"
@@ -89,9 +91,10 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Equivalent:
-    """A change of right code that makes no difference: ``new`` in place of ``old``.
+    """A change of right code that doesn't change the result: ``new`` replaces ``old``.
 
-    ``new`` is None for any text, which may make a difference on some seeds: what is free.
+    For an entry of ``free``, ``new`` is None: any text may replace ``old``, and this text may
+    change the result for some seeds.
     """
 
     old: str
@@ -102,19 +105,19 @@ class Equivalent:
 
 @dataclass(frozen=True)
 class Answer:
-    """An entry of an answers' file, as a notebook has it once its cell was run."""
+    """An entry of a file of answers, after its cell has run."""
 
     name: str
-    names: dict[str, Any]  # what is defined then
-    sources: dict[str, str]  # what the answer wrote itself, by the name of each function
-    rest: bool  # whether these are some of the solution's functions, and it has others
+    names: dict[str, Any]  # everything that is defined after the cell has run
+    sources: dict[str, str]  # the answer's own code, by the name of each function
+    rest: bool  # whether the solution has other functions, too
     says: str = ""
     earns: float | Mapping[str, float] = 0
     reads: str = ""
 
 
 class WrongAnswers(ValueError):
-    """Something is wrong in an answers' file, at a line of it."""
+    """An error in a file of answers, with the line of the error."""
 
     def __init__(self, path: Path, line: int, message: str) -> None:
         self.path, self.line, self.message = path, line, message
@@ -123,7 +126,7 @@ class WrongAnswers(ValueError):
 
 @dataclass(frozen=True)
 class AnswersFile:
-    """An answers' file, read but not run."""
+    """A file of answers, parsed but not run."""
 
     path: Path
     module: str  # ``__name__`` of the check's module
@@ -131,14 +134,14 @@ class AnswersFile:
 
     @classmethod
     def beside(cls, module: str, exercise: str) -> AnswersFile:
-        """Read the file beside a module of checks, as :meth:`at` does."""
+        """Read the file of answers of an exercise in a module of checks; see :meth:`at`."""
         return cls.at(phase_folder(module) / "answers" / f"{exercise}.toml", module)
 
     @classmethod
     def at(cls, path: Path, module: str = "") -> AnswersFile:
-        """Read a file; one that does not exist has no answers.
+        """Read a file of answers. A missing file counts as a file without answers.
 
-        Raises WrongAnswers if it is not TOML, or has a key that nobody reads.
+        Raises WrongAnswers if the file is not valid TOML, or has an unknown key.
         """
         if not path.is_file():
             return cls(path, module, {})
@@ -147,20 +150,25 @@ class AnswersFile:
             entries = tomllib.loads(content)
         except tomllib.TOMLDecodeError as error:
             line = re.search(r"at line (\d+)", str(error))
-            raise WrongAnswers(path, int(line[1]) if line else 1, f"no TOML: {error}") from None
+            raise WrongAnswers(path, int(line[1]) if line else 1, f"bad TOML: {error}") from None
         for place, message in form_faults(entries):
             raise WrongAnswers(path, line_of(content, place), message)
         return cls(path, module, entries)
 
     def answers(self, kind: str, reference: Mapping[str, Any]) -> Iterator[Answer]:
-        """Yield the ``wrong`` or ``right`` answers. reference: its functions by name.
+        """Yield the ``wrong`` or ``right`` answers.
 
-        Raises WrongAnswers for an answer that does not run, or edits what is not there.
+        Raises WrongAnswers for an answer that fails to run, or that edits a text which does not
+        exist.
+
+        Args:
+            kind: "wrong" or "right".
+            reference: the reference's functions by name.
         """
         for name, entry in self.entries.get(kind, {}).items():
             try:
                 names, base, sources = self._run(entry, reference)
-            except Exception as error:  # its code may raise any error
+            except Exception as error:  # the answer's code may raise any error
                 message = f"{kind} {name!r}: {type(error).__name__}: {error}"
                 line = line_of(self.path.read_text(encoding="utf-8"), (kind, name))
                 raise WrongAnswers(self.path, line, message) from error
@@ -170,7 +178,7 @@ class AnswersFile:
             yield Answer(name, names, own, rest, *told)
 
     def equivalents(self) -> Iterator[Equivalent]:
-        """Yield what ``same`` and ``free`` say."""
+        """Yield the entries of ``same`` and ``free``."""
         for entry in self.entries.get("same", ()):
             for old, new in entry["edits"]:
                 yield Equivalent(old, new, entry["because"], entry.get("of", ""))
@@ -181,7 +189,7 @@ class AnswersFile:
     def _run(
         self, entry: Mapping[str, Any], reference: Mapping[str, Any]
     ) -> tuple[dict[str, Any], dict[str, str], dict[str, str]]:
-        """Return what is defined after an answer's cell, what it is an edit of, and its code."""
+        """Run an answer's cell; return all names, the code that it edits, and the new code."""
         lab, exercise = self.path.parents[1] / "lab.py", self.path.stem
         names = dict(lab_names(lab, exercise, self.module))
         code, of = entry.get("code"), entry.get("of", "")
@@ -193,11 +201,19 @@ class AnswersFile:
         else:
             base = {name: one._source for name, one in names.items() if hasattr(one, "_source")}
         if code:
-            # among these names, too, so that they call what the code defines
+            # in the same namespace, so that the other functions call what the code defines
             run("\n\n\n".join(base.values()), names, lab, exercise)
             found = run(code, names, lab, exercise)
             return names, {}, {name: one._source for name, one in found.items()}
         sources = with_edits(base, entry["edits"])
+        for source in sources.values():
+            try:
+                ast.parse(source)
+            except SyntaxError as error:
+                raise ValueError(
+                    f"the edits make code that is not valid Python ({error.msg}, line "
+                    f"{error.lineno}). Each new line needs the spaces of its block:\n{source}"
+                ) from None
         run("\n\n\n".join(sources.values()), names, lab, exercise)
         return names, base, sources
 
@@ -205,20 +221,24 @@ class AnswersFile:
 def with_edits(sources: Mapping[str, str], edits: Edits) -> dict[str, str]:
     """Return the code of some functions with texts replaced.
 
-    Raises ValueError if a text does not occur exactly once in all of them together.
+    Raises ValueError if a text does not occur exactly once in the code of these functions together.
     """
     changed = dict(sources)
     for old, new in edits:
         found = [name for name, source in changed.items() if old in source]
         times = sum(changed[name].count(old) for name in found)
         if times != 1:
-            raise ValueError(f"{old!r} is in the solution {times} times, expected once")
+            code = "\n".join(sources.values())
+            raise ValueError(
+                f"{old!r}: expected once in the solution, found {times} times. This is the "
+                f"solution as `edits` see it, without comments:\n{code}"
+            )
         changed[found[0]] = changed[found[0]].replace(old, new)
     return changed
 
 
 def edited(solution: Callable, *edits: tuple[str, str]) -> Callable:
-    """Return a function or class with some text replaced, so that it goes wrong in one place.
+    """Return a function or class with some text replaced, for example to make it wrong.
 
     Raises ValueError if a text does not occur exactly once.
     """
@@ -229,7 +249,7 @@ def edited(solution: Callable, *edits: tuple[str, str]) -> Callable:
 
 
 def source_as(function: Callable, name: str) -> str:
-    """Return the code of a function or class under a name; without decorators if from a file."""
+    """Return the code of a function or class, renamed to ``name``, without its decorators."""
     written = getattr(function, "_source", None)
     node = _node(function) if written is None else ast.parse(written).body[0]
     assert isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
@@ -237,7 +257,7 @@ def source_as(function: Callable, name: str) -> str:
     return ast.unparse(node)
 
 
-@cache  # Python 3.11 parses the whole file for the source of one class
+@cache  # Python 3.11 parses the whole file to find the source of one class
 def _node(function: Callable) -> ast.stmt:
     node = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
     assert isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)

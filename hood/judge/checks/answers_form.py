@@ -1,7 +1,8 @@
-"""The form of an answers' file: which tables it may have, which keys, and of what kind.
+"""The schema of a file of answers: its tables, their keys, and the types of values.
 
-A key that nobody reads is a mistake that nobody sees: with ``earn = 1`` for ``earns = 1``, a
-misconception would have to earn nothing. :mod:`hood.judge.checks.answers` says what the keys mean.
+Unknown keys are errors. Otherwise nobody would notice ``earn = 1`` in place of ``earns = 1``, and
+the misconception would be expected to earn 0. :mod:`hood.judge.checks.answers` says what the keys
+mean.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 Place = tuple[str | int, ...]  # such as ("wrong", "squared", "earns"), or ("same", 0)
-Kind = tuple[Callable[[Any], bool], str]  # whether a value is right, and what is expected
+# a function that tests a value, and the expected values in words
+Kind = tuple[Callable[[Any], bool], str]
 
 
 def _is_text(value: Any) -> bool:
@@ -36,28 +38,59 @@ def _are_edits(value: Any) -> bool:
 TEXT: Kind = _is_text, "a text"
 TEXTS: Kind = _are_texts, "a list of texts"
 QUOTED: Kind = (lambda value: _is_text(value) or _are_texts(value)), "a text, or a list of texts"
-EDITS: Kind = _are_edits, "a list of pairs, [['text', 'what stands there instead']]"
+EDITS: Kind = _are_edits, "a list of pairs, [['old text', 'new text']]"
 POINTS: Kind = (
     lambda value: (
         _is_number(value) or (isinstance(value, dict) and all(map(_is_number, value.values())))
     ),
     'points, such as 1, or points by part, such as {"any tensor" = 1}',
 )
-CODE: Mapping[str, Kind] = {"edits": EDITS, "code": TEXT, "of": TEXT}
-# The keys of an entry of each table. `told` is a list of its own.
+CODE: Mapping[str, Kind] = {
+    # the changes of the lab's solution; each old text must occur in the solution exactly once
+    "edits": EDITS,
+    "code": TEXT,  # the whole answer, in place of `edits`
+    # the answer that `edits` change: the name of a right answer, or "reference"
+    "of": TEXT,
+}
+# The keys of an entry of each table. `told` is a separate list.
 NAMED: Mapping[str, Mapping[str, Kind]] = {
-    "wrong": {"says": TEXT, "earns": POINTS, "reads": TEXT, "breaks": QUOTED, **CODE},
-    "right": {"uses": QUOTED, **CODE},
+    # a misconception: a wrong answer and its name
+    "wrong": {
+        "says": TEXT,  # the sentence for the learner, which says what the code does
+        "earns": POINTS,  # the exact points that the wrong answer must earn; the default is 0
+        # the heading of the section to read after this mistake; the default is the part's heading
+        "reads": TEXT,
+        # words of the question, or of the lab's first cell, with the rule that this answer breaks
+        "breaks": QUOTED,
+        **CODE,
+    },
+    # an alternate: another right answer and its name
+    "right": {
+        # words of the question, or of the lab's first cell, that allow this answer
+        "uses": QUOTED,
+        **CODE,
+    },
 }
 LISTED: Mapping[str, Mapping[str, Kind]] = {
-    "same": {"because": TEXT, "edits": EDITS, "of": TEXT},
-    "free": {"because": TEXT, "texts": TEXTS, "of": TEXT},
+    # changes of right code that make no difference, for `python -m hood mutants`
+    "same": {
+        "because": TEXT,  # why the changes make no difference
+        "edits": EDITS,  # the changes
+        "of": TEXT,  # the one right answer for which this entry is; the default is all
+    },
+    # parts of a solution that a learner may choose, such as a learning rate
+    "free": {
+        "because": TEXT,  # why other values are right, too
+        "texts": TEXTS,  # the texts in the solution that a learner may replace by other texts
+        "of": TEXT,  # the one right answer for which this entry is; the default is all
+    },
 }
+# sentences of the question that require nothing; a list at the top of the file
 TOLD = "told"
 
 
 def form_faults(entries: Mapping[str, Any]) -> Iterator[tuple[Place, str]]:
-    """Yield what of an answers' file, parsed, nobody would read, or read otherwise: where, what."""
+    """Yield the errors in a parsed file of answers: the place and the message of each error."""
     for table, content in entries.items():
         if table == TOLD:
             yield from _kind_fault((TOLD,), content, TEXTS)
@@ -97,7 +130,7 @@ def _entry_faults(
 
 def _missing(place: Place, entry: Any, needed: set[str]) -> Iterator[tuple[Place, str]]:
     for key in sorted(needed - entry.keys() if isinstance(entry, dict) else ()):
-        yield place, f"needs {key}"
+        yield place, f"missing key {key!r}"
 
 
 def _kind_fault(place: Place, value: Any, kind: Kind) -> Iterator[tuple[Place, str]]:
@@ -107,13 +140,13 @@ def _kind_fault(place: Place, value: Any, kind: Kind) -> Iterator[tuple[Place, s
 
 
 def line_of(content: str, place: Place) -> int:
-    """Return the line, from 1, at which an entry of a TOML file begins, or a key of it; else 1.
+    """Return the number of the line where an entry of a TOML file, or one of its keys, begins.
 
-    TOML's own reader gives no lines. So this reads the file up to each line that may be the one,
-    and returns the first with which the entry is there.
+    Return 1 if the file has no such entry. Python's TOML parser gives no line numbers. So each
+    possible beginning of the file is parsed, and the first that contains the entry gives the line.
     """
     lines = content.split("\n")
-    # A key ends at the end of its value, which may be lines below.
+    # A key ends at the end of its value, which may be some lines below.
     for stop in range(1, len(lines) + 1):
         if not _may_begin(lines[stop - 1], place):
             continue
@@ -121,7 +154,7 @@ def line_of(content: str, place: Place) -> int:
             try:
                 read = tomllib.loads("\n".join(lines[:end]))
             except tomllib.TOMLDecodeError:
-                continue  # inside of a value of several lines
+                continue  # this line is inside a value of several lines
             if _holds(read, place):
                 return stop
             break

@@ -1,12 +1,13 @@
-"""Say how one value differs from another, in the order a person would ask.
+"""Say how one value differs from another.
 
-Wrong type, wrong length or keys, wrong shape, wrong dtype, wrong strides, wrong values: the first
-that applies is reported, because each makes the later ones meaningless. Nothing is ever broadcast
-before it is compared.
+Properties are compared in this order: type, length or keys, shape, dtype, values, strides. Only the
+first difference is reported, because it makes later comparisons meaningless. Nothing is ever
+broadcast before it is compared.
 """
 
 from __future__ import annotations
 
+import itertools
 import numbers
 import reprlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,42 +17,43 @@ from typing import Any
 import numpy as np
 
 from hood.judge.checks.guess import LARGEST, guess_shape, guess_values, hedged
-from hood.judge.values.kind import Grid
-from hood.judge.values.table import grid, kind
+from hood.judge.values import plain
+from hood.judge.values.kind import Attribute, Composed, Grid, Scalar
+from hood.judge.values.table import SETS, grid, kind
 
 
 @dataclass(frozen=True)
 class Tolerance:
-    """``|got - want| <= atol + rtol * |want|``, and why that much is allowed."""
+    """The condition ``|got - want| <= atol + rtol * |want|``, and the reason for it."""
 
-    rtol: float
-    atol: float
-    reason: str = ""
+    rtol: float  # the part of the tolerance that is relative to the expected value
+    atol: float  # the absolute part of the tolerance
+    reason: str = ""  # why an error of this size is allowed
 
 
 EXACT = Tolerance(0.0, 0.0, "integers, booleans and pure copies have no rounding")
 
-# The same figures as torch.testing.assert_close: a few units in the last place of each format.
+# The tolerances of torch.testing.assert_close: a few units in the last place of each format.
 _DEFAULT_TOLERANCES = {
-    "float64": Tolerance(1e-7, 1e-7, "float64 carries 52 bits of fraction"),
-    "float32": Tolerance(1.3e-6, 1e-5, "float32 carries 23 bits; sums run in any order"),
-    "float16": Tolerance(1e-3, 1e-5, "float16 carries 10 bits of fraction"),
-    "bfloat16": Tolerance(1.6e-2, 1e-5, "bfloat16 carries 7 bits of fraction"),
+    "float64": Tolerance(1e-7, 1e-7, "float64 has 52 bits of fraction"),
+    "float32": Tolerance(1.3e-6, 1e-5, "float32 has 23 bits; sums run in any order"),
+    "float16": Tolerance(1e-3, 1e-5, "float16 has 10 bits of fraction"),
+    "bfloat16": Tolerance(1.6e-2, 1e-5, "bfloat16 has 7 bits of fraction"),
     "complex64": Tolerance(1.3e-6, 1e-5, "two float32 numbers"),
     "complex128": Tolerance(1e-7, 1e-7, "two float64 numbers"),
 }
 
 
-MISSING_RETURN = "a missing `return`, if None was not meant"
+MISSING_RETURN = "a missing `return`, if you did not mean to return None"
 
-# Keys may be many and long, and a sentence names them.
+# A sentence lists keys, so long lists and long keys are shortened.
 _FEW = reprlib.Repr()
 _FEW.maxlist, _FEW.maxtuple, _FEW.maxstring, _FEW.maxother = 12, 12, 60, 60
 
 
 @dataclass(frozen=True)
 class _How:
-    """The arguments of :func:`compare`, and whether anybody reads more than the kind."""
+    """The arguments of :func:`compare`, and whether the difference must be explained."""
 
     tolerance: Tolerance | None
     strides: bool
@@ -62,25 +64,28 @@ class _How:
 class Difference:
     """Why ``got`` is not ``want``.
 
-    ``summary`` and ``guess`` name shapes, dtypes and counts but never a value, so they may be shown
-    for hidden inputs; ``detail`` is for values which the reader can see anyway.
+    ``summary`` and ``guess`` name shapes, dtypes and counts but never a value, so both may be shown
+    for hidden inputs. ``detail`` shows values, so it is only for inputs that the reader can see.
     """
 
     kind: str  # ``type``, ``length``, ``keys``, ``shape``, ``dtype``, ``strides`` or ``values``
-    summary: str  # one sentence without any value
+    summary: str  # a sentence without values
     detail: str = ""  # the first mismatches, with their indices and values
-    guess: str = ""  # what probably happened, or an empty string
+    guess: str = ""  # the probable cause, or an empty string
     path: tuple[Any, ...] = ()  # the keys of the place inside a container, outermost first
 
     @property
     def where(self) -> str:
-        """The place inside a container, such as ``[1]`` or ``['bias']``; empty at the top."""
-        return "".join(f"[{key!r}]" for key in self.path)
+        """The place inside a container, such as ``[1]`` or ``['bias']``; "" for the whole value."""
+        return "".join(
+            f".{key}" if isinstance(key, Attribute) else f"[{key!r}]" for key in self.path
+        )
 
     def inside(self, key: Any) -> Difference:
-        """Return the same difference of an item, as one of the container that has it at ``key``.
+        """Return an item's difference as its container's difference; the item is at ``key``.
 
-        An item that is None lacks no ``return``: something was returned.
+        If the item is None, drop the guess that a ``return`` is missing, because the function did
+        return the container.
         """
         guess = "" if self.guess == MISSING_RETURN else self.guess
         return replace(self, path=(key, *self.path), guess=guess)
@@ -98,13 +103,15 @@ class Difference:
 def compare(
     got: Any, want: Any, *, tolerance: Tolerance | None = None, strides: bool = False
 ) -> Difference | None:
-    """Compare two values; ``None`` means that they agree.
+    """Compare two values; return ``None`` if they are equal or close enough.
 
-    Tuples and lists count as the same kind of sequence, and no other type does (a ``range`` is
-    none: it does not cross between processes either). NumPy's scalars count as Python numbers; a
-    ``bool`` is not an ``int``, an ``int`` is not a ``float``, a 0-dim tensor is not a number.
-    NaN equals NaN. Integers and booleans must always be equal; floating-point values may differ by
-    a few units in the last place of ``want``'s dtype, if no other tolerance is given.
+    Values of a composed kind, such as data frames, are compared item by item. Sets, dates,
+    fractions and Decimals must be equal, with the same type. An exception's class must have the
+    expected name. Tuples and lists count as the same type. No other sequence counts as this type,
+    not even ``range``, which can't be sent between processes. NumPy's scalars count as Python
+    numbers; a ``bool`` is not an ``int``, an ``int`` is not a ``float``, a 0-dim tensor is not a
+    number. NaN equals NaN. Integers and booleans must always be equal; if no tolerance is given,
+    floating-point values may differ by a few units in the last place of ``want``'s dtype.
     """
     return _compare(got, want, _How(tolerance, strides))
 
@@ -112,14 +119,16 @@ def compare(
 def agree(
     got: Any, want: Any, *, tolerance: Tolerance | None = None, strides: bool = False
 ) -> bool:
-    """Return whether :func:`compare` finds no difference, without the cost of explaining one."""
+    """Return whether :func:`compare` finds no difference; faster, because it explains nothing."""
     return _compare(got, want, _How(tolerance, strides, explain=False)) is None
 
 
 def kind_of(value: Any) -> str:
-    """Return the words for a value's type that a learner would use: ``a tensor``, ``an int``, …"""
-    if row := grid(value):
-        return row.words(value)
+    """Return a learner's words for a value's type: ``a tensor``, ``an int``, …"""
+    row = kind(value)
+    if isinstance(row, (Grid, Composed)):
+        said = row.words(value)
+        return said if " " in said else with_article(said)
     if value is None:
         return "None"
     if isinstance(value, (bool, np.bool_)):
@@ -132,21 +141,26 @@ def kind_of(value: Any) -> str:
 
 
 def with_article(name: str) -> str:
-    """``an IndexError``, ``a ValueError``."""
+    """Return a name with its article: ``an IndexError``, ``a ValueError``."""
     return f"{'an' if name[:1].lower() in set('aeiou') else 'a'} {name}"
 
 
 def default_tolerance(dtype: Any) -> Tolerance:
-    """Return the tolerance that :func:`compare` uses for values of ``dtype`` when none is given.
+    """Return the tolerance that :func:`compare` uses by default for values of ``dtype``.
 
-    ``dtype`` is torch's or NumPy's, or its name.
+    ``dtype`` is a dtype of torch or NumPy, or its name.
     """
     return _DEFAULT_TOLERANCES.get(str(dtype).removeprefix("torch."), EXACT)
 
 
 def _compare(got: Any, want: Any, how: _How) -> Difference | None:
-    if row := grid(want):
+    row = kind(want)
+    if isinstance(row, Grid):
         return _compare_grids(row, got, want, how)
+    if isinstance(row, Composed):
+        return _compare_composed(row, got, want, how)
+    if isinstance(want, SETS):
+        return _compare_sets(got, want)
     if isinstance(want, Mapping):
         return _compare_mappings(got, want, how)
     if isinstance(want, Sequence) and not isinstance(want, (str, bytes)):
@@ -157,11 +171,11 @@ def _compare(got: Any, want: Any, how: _How) -> Difference | None:
 def _wrong_type(got: Any, expected: str) -> Difference:
     guess = ""
     if kind_of(got) == "a 0-dim tensor":
-        guess = "`.item()` turns a 0-dim tensor into a Python number"
+        guess = "a missing `.item()`, which turns a 0-dim tensor into a Python number"
     if got is None:
         guess = MISSING_RETURN
     if isinstance(got, (range, Iterator)) and expected in ("a list", "a tuple"):
-        guess = "`list(...)` makes a list of it"
+        guess = "a missing `list(...)`, which makes a list of the value"
     return Difference("type", f"expected {expected}, got {kind_of(got)}", guess=guess)
 
 
@@ -179,7 +193,7 @@ def _compare_grids(row: Grid, got: Any, want: Any, how: _How) -> Difference | No
         return Difference(
             "dtype", f"right shape, wrong dtype: expected {want.dtype}, got {got.dtype}"
         )
-    # most often, and much faster
+    # the usual case; this test is much faster
     values = None if row.equal(got, want) else _compare_values(row, got, want, how)
     strides = row.strides(got), row.strides(want)
     if values is None and how.strides and strides[0] != strides[1]:
@@ -271,10 +285,10 @@ def _all_integers(values: Sequence) -> bool:
 
 
 def _compare_integer_sequences(got: Sequence, want: Sequence) -> Difference:
-    """Shapes and strides are read as a whole."""
+    """Describe a difference of shapes or strides as a whole, not entry by entry."""
     wrong = sum(g != w for g, w in zip(got, want, strict=True))
     guess = ""
-    if all(abs(int(value)) < 2**62 for value in (*got, *want)):  # as in int64
+    if all(abs(int(value)) < 2**62 for value in (*got, *want)):  # they fit into int64
         guess = guess_values(np.array([*map(int, got)]), np.array([*map(int, want)]))
     summary = f"right length, wrong values: {wrong} of {len(want)} entries differ"
     if len(want) == 1:
@@ -288,24 +302,82 @@ def _compare_integer_sequences(got: Sequence, want: Sequence) -> Difference:
 
 
 def _side_by_side(got: Sequence, want: Sequence) -> str:
-    """Return both values in the type that was asked for, so that only values differ."""
+    """Convert both values to the expected type, so that only values differ."""
     alike = list if isinstance(want, list) else tuple
     return f"  got {alike(got)}, expected {alike(want)}"
 
 
+def _compare_composed(row: Composed, got: Any, want: Any, how: _How) -> Difference | None:
+    if isinstance(want, BaseException) and isinstance(got, BaseException):
+        known = plain.names_of(want)[0] in plain.names_of(got)
+        return None if known else _wrong_type(got, kind_of(want))
+    if kind(got) is not row or row.words(got) != row.words(want):
+        return _wrong_type(got, row.words(want))
+    for (key, w), (_, g) in zip(row.items(want), row.items(got), strict=False):
+        if isinstance(key, Attribute) and key in ("shape", "dtype"):
+            if g != w:
+                return Difference(key, f"wrong {key}: expected {w}, got {g}")
+        elif difference := _compare(g, w, how):
+            return difference.inside(key)
+    return None
+
+
+def _compare_sets(got: Any, want: Any) -> Difference | None:
+    if type(got) is not type(want):
+        return _wrong_type(got, kind_of(want))
+    missing, extra = want - got, got - want
+    if not missing and not extra:
+        return None
+    counts = [f"{len(missing)} missing"] if missing else []
+    counts += [f"{len(extra)} not expected"] if extra else []
+    lines = [f"  missing: {_FEW.repr(missing)}"] if missing else []
+    lines += [f"  not expected: {_FEW.repr(extra)}"] if extra else []
+    summary = f"wrong items in the {kind_of(want).split()[1]}: {', '.join(counts)}"
+    return Difference("values", summary, "\n".join(lines))
+
+
+def _compare_texts(got: str, want: str) -> Difference:
+    lines, wanted = got.splitlines(), want.splitlines()
+    pairs = itertools.zip_longest(lines, wanted)
+    first = next((at for at, (g, w) in enumerate(pairs) if g != w), None)
+    if len(wanted) < 2 or first is None:
+        summary, g, w = f"the text is not the expected one{_only(got, want)}", got, want
+    elif len(lines) != len(wanted):
+        summary = f"expected {len(wanted)} lines of text, got {len(lines)}"
+        g, w = ("".join(some[first : first + 1]) for some in (lines, wanted))
+    else:
+        summary = f"line {first + 1} of the text is not the expected one"
+        g, w = lines[first], wanted[first]
+    return Difference("values", summary, f"  got {g!r}, expected {w!r}")
+
+
+def _only(got: str, want: str) -> str:
+    """Say that two texts differ only in characters that are easily overlooked; else empty."""
+    if got.rstrip("\n") == want.rstrip("\n"):
+        return ": it differs only in the line breaks at the end"
+    if "".join(got.split()) == "".join(want.split()):
+        return ": it differs only in spaces and line breaks"
+    if got.casefold() == want.casefold():
+        return ": it differs only in small and capital letters"
+    return ""
+
+
 def _compare_scalars(got: Any, want: Any, how: _How) -> Difference | None:
-    if isinstance(want, numbers.Number) and not isinstance(want, bool):
+    scalar = isinstance(kind(want), Scalar)
+    if isinstance(want, numbers.Number) and not isinstance(want, bool) and not scalar:
         return _compare_numbers(got, want, how)
     if isinstance(want, (bool, np.bool_)) and isinstance(got, (bool, np.bool_)):
         got, want = bool(got), bool(want)
     elif type(got) is not type(want):
         return _wrong_type(got, "None" if want is None else kind_of(want))
-    if got == want:
+    if plain.same(got, want):
         return None
-    if isinstance(want, bool):  # whoever knows one knows the other
+    if isinstance(want, str):
+        return _compare_texts(got, want)
+    if isinstance(want, bool):  # a wrong bool reveals the right one anyway
         return Difference("values", f"expected {want}, got {got}")
-    noun = "text" if isinstance(want, str) else kind_of(want).split(" ", 1)[1]
-    # one of a handful of names gives no number away
+    noun = kind_of(want).split(" ", 1)[1]
+    # a dtype may be shown: it reveals no number
     row = kind(want)
     which = f": got {got}" if row and row.tag == "dtype" else ""
     summary = f"the {noun} is not the expected one{which}"

@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 import math
 import random
+import string
 from collections.abc import Sequence
+from datetime import date, timedelta
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -13,11 +15,11 @@ from hood.judge.values.arrays import ArraySource
 from hood.judge.values.kind import Source
 
 T = TypeVar("T")
-MANY = 12  # numbers of a tensor that nobody wants to read one by one
+MANY = 12  # a tensor with more numbers than this is filled with consecutive numbers
 
 
 class Draw:
-    """A stream of random choices that depends on a seed, any text, and a check's name alone."""
+    """A stream of random choices that depends only on a seed (any text) and a check's name."""
 
     def __init__(self, seed: str, name: str = ""):
         digest = hashlib.sha256(f"{seed}/{name}".encode()).digest()
@@ -40,17 +42,40 @@ class Draw:
         return tuple(self._random.sample(range(low, high + 1), rank))
 
     def tensor(self, shape: Sequence[int], dtype: Any = None, layout: str = "contiguous") -> Any:
-        """Return a tensor of random values, neither uniform nor centred, in a chosen memory layout.
+        """Return a tensor of random values in a chosen memory layout.
 
-        Floating-point values are normal with a mean of 0.3, integers from -9 to 9. ``dtype`` is
-        float32 if not given. ``transposed`` stores dimensions in reverse order; ``sliced`` is every
-        second element of a larger storage, with an offset.
+        Floating-point values have a normal distribution with a mean of 0.3; integers are from -9 to
+        9. The default ``dtype`` is float32. The layout ``transposed`` stores dimensions in reverse
+        order; ``sliced`` takes every second element of a larger storage, with an offset.
         """
         return self._laid_out(self._tensors, shape, dtype, layout)
 
     def array(self, shape: Sequence[int], dtype: Any = None, layout: str = "contiguous") -> Any:
-        """Return a NumPy array, as :meth:`tensor` does; ``dtype`` is float64 if not given."""
+        """Return a NumPy array; see :meth:`tensor`. The default ``dtype`` is float64."""
         return self._laid_out(self._arrays, shape, dtype, layout)
+
+    def text(self, length: int, letters: str = string.ascii_lowercase) -> str:
+        """Return a text of random letters."""
+        return "".join(self.choice(letters) for _ in range(length))
+
+    def date(self, first: date, last: date) -> date:
+        """Return a day from ``first`` to ``last``, both included."""
+        return first + timedelta(days=self.integer(0, (last - first).days))
+
+    def frame(self, rows: int, **columns: Any) -> Any:
+        """Return a pandas data frame; a column is given by its dtype, or by its possible values.
+
+        ``draw.frame(4, city=["Rome", "Oslo"], price="float64")`` has four rows.
+        """
+        import pandas as pd  # here, because few courses need it
+
+        drawn = {
+            name: self.array((rows,), of)
+            if isinstance(of, (str, type))
+            else [self.choice(of) for _ in range(rows)]
+            for name, of in columns.items()
+        }
+        return pd.DataFrame(drawn)
 
     @cached_property
     def _tensors(self) -> Source:
@@ -84,9 +109,10 @@ class Draw:
 class SmallDraw(Draw):
     """Random choices that a person can read: small sizes, small numbers, few digits.
 
-    They keep within the bounds that a check's generator asks for, so the cases drawn are cases of
-    that check. ``reach`` says how far above the smallest choice a number may be. Up to 4, tensors
-    hold whole numbers, consecutive ones if there are many; above, numbers with one decimal.
+    The choices stay within the bounds that a check's generator gives, so they make valid cases of
+    that check. ``reach`` is the largest distance of a number from the smallest choice. Up to a
+    reach of 4, tensors have whole numbers; large tensors have consecutive numbers. With a larger
+    reach, tensors have numbers with one decimal.
     """
 
     def __init__(self, seed: str, name: str = "", reach: int = 1):
@@ -117,7 +143,7 @@ class SmallDraw(Draw):
         if self._reach > 4 and form == "f":
             return source.normal(shape, dtype, decimals=1)
         count = math.prod(shape)
-        most = min(250, largest - 4) if form in "iu" else 250  # from 4 on
+        most = min(250, largest - 4) if form in "iu" else 250  # counting may start at 4
         if MANY < count < most and form != "b":
             return source.counted(self._random.randint(0, 4), count, shape, dtype)
         high = 1 if form == "b" else self._reach + 2

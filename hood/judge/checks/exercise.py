@@ -1,6 +1,6 @@
 """Describe a graded exercise: parts, cases, misconceptions, alternates.
 
-A phase's ``checks`` hold one :class:`Check` for each exercise::
+A phase's ``checks`` contain a :class:`Check` for each exercise::
 
     twice = Check("twice", parts={"any tensor": 2}, reads="A heading of the lesson")
 
@@ -13,12 +13,12 @@ A phase's ``checks`` hold one :class:`Check` for each exercise::
         for _ in range(3):
             yield case("any tensor", draw.tensor(draw.shape(2)))
 
-What learners hand in, misconceptions and other right answers, stands in files beside the checks:
-see :mod:`hood.judge.checks.answers`.
+Misconceptions and other right answers are in files beside the checks: see
+:mod:`hood.judge.checks.answers`.
 
-The description says *what must hold*. The grader runs a learner's code against it, in another
-process. So a case sends values (tensors, arrays, numbers, strings, containers of them) and
-examines the values that come back.
+A check says *what must be true* of an answer. The grader runs the learner's code in another
+process. So a case sends values (tensors, arrays, numbers, strings, containers of them) and examines
+the returned values.
 """
 
 from __future__ import annotations
@@ -36,58 +36,62 @@ from hood.judge.checks.draw import Draw
 
 @dataclass(frozen=True)
 class Place:
-    """A place inside of what a play returns, as :attr:`Case.places` describes it."""
+    """A place inside the result of a case's ``play``, described for :attr:`Case.places`."""
 
-    words: str  # as for a place that is described by words alone
-    # whether what lies there is what the learner's code returned. What it stored, such as a
-    # ``.grad``, is not, so that None there is no missing ``return``.
+    words: str  # the description of the place
+    # whether the learner's code returned the value at this place. If the code only stored the
+    # value, as with a ``.grad``, a None does not mean that a ``return`` is missing.
     returned: bool = True
 
 
 @dataclass(frozen=True)
 class Paste:
-    """How somebody asks in a notebook what a case asks, where that is more than one call."""
+    """How a learner can repeat a case in a notebook, if this takes more than one call."""
 
-    call: str  # an expression of Python, with ``{}`` in place of each argument
+    call: str  # a Python expression, with ``{}`` in place of each argument
     args: tuple[Any, ...] = ()  # the arguments
-    # of what the play returns, by key: the expression for the same, with ``{}`` in place of the
-    # call. ``{at}`` stands for the first index where a list differs.
+    # For each key of the result of ``play``, an expression for its value, with ``{}`` in place of
+    # the call and ``{at}`` in place of the first index at which a list differs.
     shows: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Case:
-    """One thing to ask of the learner's code. It belongs to a part of the exercise."""
+    """A question to the learner's code. Each case belongs to a part of the exercise."""
 
-    part: str  # the part whose points it decides
-    # a function that uses the learner's code and returns what is compared with what the reference
-    # returns in the same play. Its argument is a subject: call it like the function it stands for;
-    # ``subject["name"]`` is one function of several; a class gives a handle with
-    # ``handle.call("method", ...)``, ``handle.get("attribute")`` and, for a module,
-    # ``handle.gradients(upstream, ...)``; ``subject.drive("module:function", ...)`` runs a driver,
-    # for code that cannot be called with values; ``subject.value()`` is a plain value. What else
-    # rests on the word of the learner's process, the play says with ``subject.claim("that ...")``;
-    # what a driver observes, the driver declares
+    part: str  # the part whose points the case decides
+    # A function that uses the learner's code and returns a result. It is called a second time with
+    # the reference, and the two results are compared. Its argument, the subject, represents the
+    # learner's code. ``subject(...)`` calls the learner's function. If the exercise has several
+    # functions, ``subject["name"]`` is one of them. If the answer is a class, the call returns a
+    # handle with ``handle.call("method", ...)``, ``handle.get("attribute")`` and, for a module,
+    # ``handle.gradients(upstream, ...)``. ``subject.printed(...)`` is the text that a call prints,
+    # ``subject.drawn(...)`` the figure that it draws, ``subject.left_by(...)`` the list of its
+    # arguments after the call, and ``subject.generator(...).take(5)`` the first values of a
+    # generator. ``subject.drive("module:function", ...)`` runs a driver, for code that cannot be
+    # called with values. ``subject.value()`` is the answer itself, if it is a plain value. If
+    # ``play`` uses any other fact that only the learner's process reports, it calls
+    # ``subject.claim("that ...")``. A driver declares the facts that it observes.
     play: Callable[[Any], Any]
-    of: str | None = None  # the function that it asks, if the exercise has several
-    # what the report may say of the inputs, such as ``bool tensor + int``; the inputs themselves
-    # stay hidden
+    of: str | None = None  # the function that the case calls, if the exercise has several
+    # What the report may say about the inputs, such as ``bool tensor + int``. The inputs themselves
+    # stay hidden.
     shown: str = ""
-    # descriptions of the places inside of what ``play`` returns, such as ``{"[1]": "the weight's
-    # gradient"}``. One that ends with a full stop replaces the whole description of a difference
-    # there. A :class:`Place` says more than words
+    # Descriptions of places inside the result of ``play``, such as ``{"[1]": "the weight's
+    # gradient"}``. If a description ends with a full stop, it replaces the whole text about a
+    # difference at this place. A :class:`Place` describes more than a text does.
     places: Mapping[str, str | Place] = field(default_factory=dict)
-    # what the answer is compared with, if that depends on the machine, such as ``the run recorded
-    # on an NVIDIA H200``; the report says so
+    # What the answer is compared with, if this depends on the machine, such as ``the run recorded
+    # on an NVIDIA H200``. The report contains this text.
     against: str = ""
-    not_run: str = ""  # why this machine cannot run it; see :func:`not_run`
-    # the exception that the reference raises here, such as ``ValueError``, if it is meant to raise
-    # one. Any other exception of the reference is an error of the check
+    not_run: str = ""  # why this machine cannot run the case; see :func:`not_run`
+    # The exception that the reference should raise here, such as ``ValueError``. Any other
+    # exception of the reference is an error of the check.
     raises: str = ""
-    # how to ask the same in a notebook, for a failing example; None where the calls that the play
-    # makes show it
+    # How a learner can repeat the case in a notebook, for a failing example; None if the calls of
+    # ``play`` show this.
     paste: Paste | None = None
-    # whether it may become a failing example: False where that would show the answer
+    # Whether the case may become a failing example. False if the example would show the answer.
     example: bool = True
 
 
@@ -100,7 +104,7 @@ def case(
     raises: str = "",
     **kwargs: Any,
 ) -> Case:
-    """Return the usual case: a call of the function (or the one named ``of``) with arguments."""
+    """Return the usual case: one call of the function, which ``of`` names if there are several."""
 
     def play(subject: Any) -> Any:
         return (subject if of is None else subject[of])(*args, **kwargs)
@@ -109,48 +113,49 @@ def case(
 
 
 def not_run(part: str, why: str) -> Case:
-    """Return a case for a part that this machine cannot judge, whatever the seed.
+    """Return a case for a part that this machine cannot judge with any seed.
 
-    The part is then neither right nor wrong: its points are withheld, and the report says ``why``,
-    such as "needs a GPU or a recorded GPU run".
+    Then the points of the part are withheld, and the report says ``why``, such as "needs a GPU or a
+    recorded GPU run".
     """
     return Case(part, lambda subject: None, not_run=why)
 
 
 @dataclass(frozen=True)
 class ByHand:
-    """What an answer may not use, and the reason that the learner reads.
+    """What an answer may not use, with a reason for the learner.
 
-    ``hood/judge/source/by_hand.py`` enforces it, and says what cannot be seen.
+    ``hood/judge/source/by_hand.py`` enforces this rule, and describes what the rule can't detect.
     """
 
-    # the sentence that the learner reads, such as "the point is to find the strides yourself"
+    # The reason for the learner, such as "the point is to find the strides yourself".
     because: str
-    # if given, the only operators that may touch an input's storage, such as ``aten.as_strided``.
-    # Operators on the learner's own tensors are not examined
+    # If given, the only operators that may touch an input's storage, such as ``aten.as_strided``.
+    # Operators on the learner's own tensors are not examined.
     allow_ops: frozenset[str] | None = None
     forbid_ops: frozenset[str] = frozenset()  # operators that may not touch an input's storage
-    # names that the answer may not use of a library, or as attributes of values that are not the
-    # learner's own, whether it is read in the cells or called when they run. A name or pattern such
-    # as ``*softmax*`` applies to every part of a dotted name outside of NumPy; one with a dot, such
-    # as ``torch.autograd.*`` or ``numpy.broadcast*``, to the whole of it. The learner's own
-    # functions, classes and attributes may have such names
+    # Names that the answer may not use from a library, or as attributes of values that are not the
+    # learner's own. Both the text of the cells and the calls at run time are examined. A name or
+    # pattern without a dot, such as ``*softmax*``, applies to each part of a dotted name, but not
+    # to names of NumPy. A name or pattern with a dot, such as ``torch.autograd.*`` or
+    # ``numpy.broadcast*``, applies to the whole name. The learner's own functions, classes and
+    # attributes may have such names.
     forbid_names: frozenset[str] = frozenset()
-    # dotted names or patterns that are allowed in any case, with everything below them, such as the
-    # module of dispatch modes if the exercise is to write one
+    # Dotted names or patterns that are always allowed, with everything below them. For example, an
+    # exercise in which learners write a dispatch mode allows the module of dispatch modes.
     allow_names: frozenset[str] = frozenset()
-    # a module, such as ``torch``, in which the exercise asks to look up a name that the grader
-    # passes; in no other one may a name be computed
+    # A module, such as ``torch``, in which the answer looks up a name that it gets from the grader.
+    # In other modules the answer may not look up computed names.
     looks_up: str = ""
-    # if given, how many lines the answer may have, with its helpers. A statement is one line,
-    # however it is broken; blank lines, comments, docstrings and imports are free
+    # If given, how many lines the answer and its helpers may have. A statement counts as one line
+    # even if it has several lines. Blank lines, comments, docstrings and imports don't count.
     max_lines: int | None = None
-    # the parts of the exercise that it can cost; if empty, all. What else the exercise gives points
-    # for hangs on values that nothing of a library gives
+    # The parts that lose their points if the rule is broken; if empty, all parts. Use this field if
+    # no library can compute the values that the other parts require.
     parts: frozenset[str] = frozenset()
 
     def holds_for(self, part: str) -> bool:
-        """Whether breaking it costs a part of the exercise its points."""
+        """Return whether a part loses its points if the rule is broken."""
         return not self.parts or part in self.parts
 
     @property
@@ -167,26 +172,30 @@ class ByHand:
         ]
 
 
-@dataclass(eq=False)  # each is itself: what was worked out for one is not for another
+@dataclass(eq=False)  # compared by identity, because results are cached for each check
 class Check:
-    """A graded exercise: what must hold, what goes wrong, what else is right."""
+    """What a graded exercise requires, with its usual mistakes and other right answers."""
 
-    # the exercise's id; also the name of the learner's function, unless the exercise has several
+    # The exercise's id. If the exercise has only one function, this is also the function's name.
     name: str
-    parts: dict[str, float]  # what earns points, and how many. A part earns all its points or none.
-    reads: str  # heading of the lesson section that a learner who failed should read again
-    # other headings, by part, where what the part asks is told in another section. A misconception
-    # may have one of its own
+    parts: dict[str, float]  # the parts and their points; a part gives all its points or none
+    reads: str  # the heading of the section that learners should read after a wrong answer
+    # Other headings for some parts, if another section explains them. A misconception may have its
+    # own heading.
     reads_by_part: Mapping[str, str] = field(default_factory=dict)
-    strides: bool = False  # tensors that come back must have the reference's strides
-    # tensors that come back must share storage with the arguments where the reference's do, and be
-    # copies where the reference's are
+    strides: bool = False  # returned tensors must have the reference's strides
+    # If the reference's tensors share storage with the arguments, returned tensors must share it,
+    # too. If the reference's tensors are copies, returned tensors must be copies.
     sharing: bool = False
-    # the exercise asks for an in-place change; otherwise one is a mistake
+    # whether the exercise asks for an in-place change; if not, such a change is a mistake
     changes_inputs: bool = False
-    # for floating-point values; a few units in the last place when not given
+    # If True, a call must also leave the lists, dicts and sets in its arguments unchanged, and all
+    # arguments are sent back after each call. If False, only tensors, arrays and tables must stay
+    # unchanged.
+    containers_kept: bool = False
+    # The tolerance for floating-point values. The default is a few units in the last place.
     tolerance: Tolerance | None = None
-    by_hand: ByHand | None = None  # what may not be used
+    by_hand: ByHand | None = None  # what an answer may not use
     _reference: Any = None
     _cases: Callable[[Draw], Iterable[Case]] | None = None
 
@@ -202,13 +211,13 @@ class Check:
 
     @cached_property
     def equivalents(self) -> list[Equivalent]:
-        """Changes of right code that make no difference, for ``python -m hood mutants``."""
+        """Changes of right code that don't change its result, for ``python -m hood mutants``."""
         return list(self._file.equivalents())
 
     def read_answers(self) -> None:
-        """Read the answers' file, which is else done when the first of them is asked for.
+        """Read the file of answers now, not when the first answer is needed.
 
-        Raises ValueError if something in it is wrong; the message names the file.
+        Raises ValueError with the file's name if something in it is wrong.
         """
         self.misconceptions, self.alternates, self.equivalents  # noqa: B018
 
@@ -218,19 +227,19 @@ class Check:
         return sum(self.parts.values())
 
     def section(self, part: str, named: Candidate | None = None) -> str:
-        """Return the heading of what to read after a mistake in a part.
+        """Return the heading of the section to read after a mistake in a part.
 
-        ``named`` is the misconception that the mistake is known as, if any.
+        ``named`` is the recognised misconception, if any.
         """
         return (named.reads if named else "") or self.reads_by_part.get(part, self.reads)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What a learner defines: the exercise's functions, or the one thing of its name."""
+        """The names that a learner defines: the exercise's functions, or the exercise's name."""
         return tuple(self.right) if isinstance(self.right, dict) else (self.name,)
 
     def thing_in(self, defined: Mapping[str, Any]) -> Any:
-        """Return what is judged, out of all that a notebook defines, by name.
+        """Select the learner's answer from a dict of everything that a notebook defines.
 
         Raises KeyError when one of :attr:`names` is not defined.
         """
@@ -238,10 +247,10 @@ class Check:
         return things if isinstance(self.right, dict) else things[self.name]
 
     def reference(self, thing: Any) -> Any:
-        """Register the plain, obviously right solution (it need not be by hand).
+        """Register the plain, obviously right solution, which may break the exercise's rule.
 
-        A decorator for a function or class; a class named ``_`` holds the functions of an
-        exercise that asks for several. A plain value may be given too.
+        Use this as a decorator for a function or class. A class named ``_`` contains the functions
+        of an exercise that requires several. The solution may also be a plain value.
         """
         self._reference = functions_of(thing)
         return thing
@@ -258,16 +267,17 @@ class Check:
     def earnable(self, missing: Collection[str] | None = None) -> float:
         """Return the points of the parts that can be run on this machine.
 
-        ``missing``: the other parts, if the caller knows them: :meth:`not_run` draws all cases.
+        ``missing`` are the parts that can't be run, if the caller knows them; else :meth:`not_run`
+        draws all cases to find these parts.
         """
         missing = self.not_run() if missing is None else missing
         return sum(points for part, points in self.parts.items() if part not in missing)
 
     def expects(self, candidate: Candidate, missing: Collection[str] | None = None) -> float:
-        """Return what a candidate must earn on this machine; ``missing`` as for :meth:`earnable`.
+        """Return what a candidate must earn on this machine; :meth:`earnable` explains ``missing``.
 
-        Raises LookupError when that depends on parts that can't be run, and it doesn't say on
-        which.
+        Raises LookupError if the result depends on parts that can't be run, and the candidate's
+        points are not given for each part.
         """
         missing = self.not_run() if missing is None else missing
         if not missing or candidate.earns == 0:
@@ -276,8 +286,8 @@ class Check:
             return self.earnable(missing)
         if candidate.by_part is None:
             raise LookupError(
-                f"check {self.name!r}: {', '.join(missing)} can't be run here, so say what "
-                f"{candidate.name!r} earns by part: earns={{part: points}}"
+                f"check {self.name!r}: {', '.join(missing)} can't be run here, so give the points "
+                f'of {candidate.name!r} by part: earns = {{"part" = points}}'
             )
         return sum(p for part, p in candidate.by_part.items() if part not in missing)
 
@@ -291,7 +301,7 @@ class Check:
     def draw_cases(self, seed: str, kind: type[Draw] = Draw, **how: Any) -> list[Case]:
         """Return the cases of one grading run; ``kind(seed, name, **how)`` draws their numbers.
 
-        Raises LookupError when no cases were registered, or a part is unknown or has none.
+        Raises LookupError when no cases were registered, a part is unknown, or a part has no case.
         """
         if self._cases is None:
             raise LookupError(f"check {self.name!r} has no cases")
@@ -299,11 +309,12 @@ class Check:
         asked = dict.fromkeys(c.part for c in cases)
         ruled = self.by_hand.parts if self.by_hand else ()
         wrong = [
-            *(f"its rule for work by hand is about the part {part!r}, which it does not have"
+            *(f"the rule `by_hand` names the part {part!r}, which the check does not have"
               for part in ruled if part not in self.parts),
-            *(f"a case asks the part {part!r}, which its parts {list(self.parts)} do not name"
+            *(f"a case has the part {part!r}, which is not one of the check's parts "
+              f"{list(self.parts)}"
               for part in asked if part not in self.parts),
-            *(f"no case asks its part {part!r}" for part in self.parts if part not in asked),
+            *(f"the part {part!r} has no case" for part in self.parts if part not in asked),
         ]  # fmt: skip
         if wrong:
             raise LookupError(f"check {self.name!r}: {'; '.join(wrong)}")
@@ -342,11 +353,14 @@ class Check:
     ) -> Candidate:
         """Return an answer of this exercise; the arguments are :class:`Candidate`'s.
 
-        ``earns`` may be by part. Raises LookupError for a part that there is not.
+        ``earns`` may be a dict with the points of each part. Raises LookupError for an unknown
+        part.
         """
         by_part = earns if isinstance(earns, Mapping) else None
         if by_part is not None and not set(by_part) <= set(self.parts):
-            raise LookupError(f"check {self.name!r}: {name!r} earns for parts it doesn't have")
+            raise LookupError(
+                f"check {self.name!r}: {name!r} has points for parts that the check doesn't have"
+            )
         return Candidate(
             name=name,
             thing=thing,
@@ -360,7 +374,7 @@ class Check:
 
 
 def functions_of(thing: Any) -> Any:
-    """Return a class named ``_`` as a dict of its functions, and anything else as it is."""
+    """Return a class named ``_`` as a dict of its functions, and anything else unchanged."""
     if isinstance(thing, type) and thing.__name__ == "_":
         return {
             name: function for name, function in vars(thing).items() if inspect.isfunction(function)

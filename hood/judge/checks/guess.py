@@ -1,8 +1,8 @@
 """Describe how a wrong result relates to the right one: transposed, not summed, scaled, off by one.
 
-A guess is made from the two results alone, never from the code, and names a relation, never a
-value. It is not made if chance alone would often produce the relation: the right result must have
-enough different values, and the relation must hold for all elements.
+A guess uses only the two results, never the code, and names a relation, never a value. There is no
+guess if the relation would often be true by chance. So the right result must have enough different
+values, and the relation must be true of all elements.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from collections.abc import Iterator
 
 import numpy as np
 
-LARGEST = 1_000_000  # elements; a guess must stay cheap beside the comparison itself
+LARGEST = 1_000_000  # elements; for more elements, a guess would take too much time
 
 
-# How guesses begin that are seen in the result itself
+# The result itself proves guesses that begin with these words.
 _SEEN = ("there are NaNs", "every element of your result is", "only the ")
 
 
 def hedged(guess: str) -> str:
-    """Return a guess with ``perhaps``, unless it says what can be seen in the result itself."""
+    """Return a guess with ``perhaps``, unless the result itself proves it."""
     return guess if guess.startswith(_SEEN) else f"perhaps {guess}"
 
 
@@ -32,23 +32,25 @@ def guess_shape(got: np.ndarray, want: np.ndarray) -> str:
     g, w = tuple(got.shape), tuple(want.shape)
     squeezed = tuple(size for size in g if size != 1)
     if squeezed == tuple(size for size in w if size != 1):
-        return "the same sizes but for dimensions of size 1, as `keepdim` or `unsqueeze` make them"
+        return (
+            "the right sizes except for dimensions of size 1 (`keepdim` and `unsqueeze` add them)"
+        )
     for dim in range(got.ndim):
         if g[:dim] + g[dim + 1 :] == w and _varied(want, 2) and _same(got.sum(dim), want):
-            return f"not summed: summing your result over dim {dim} gives the expected one"
+            return f"not summed: summing your result over dim {dim} gives the expected result"
     if len(g) == 2 and len(w) == 1 and g == (w[0], w[0]):
-        return "what shapes (N,) and (N, 1) broadcast to: (N, N), as in an outer product"
+        return "broadcast: shapes (N,) and (N, 1) give (N, N), as in an outer product"
     if sorted(g) == sorted(w):
         orders = itertools.permutations(range(len(g))) if len(g) < 5 and _varied(want, 3) else ()
         turned = any(_same(got.transpose(order), want) for order in orders)
         return "transposed" if turned else "the same sizes in another order"
     if math.prod(g) == math.prod(w):
-        return "as many elements, grouped into other dimensions"
+        return "the same number of elements, in other dimensions"
     return ""
 
 
 def guess_values(got: np.ndarray, want: np.ndarray) -> str:
-    """Return why two arrays of one shape might differ in values; empty if nothing fits."""
+    """Return why two arrays of the same shape might differ in values; empty if nothing fits."""
     if got.shape != want.shape or want.size == 0 or want.size > LARGEST:
         return ""
     if "c" in (got.dtype.kind, want.dtype.kind):
@@ -56,11 +58,10 @@ def guess_values(got: np.ndarray, want: np.ndarray) -> str:
     integers = "f" not in (got.dtype.kind, want.dtype.kind)
     g, w = got.astype(np.float64), want.astype(np.float64)
     if np.isnan(g).any() and not np.isnan(w).any():
-        brings = "0/0, 0 * inf, inf - inf or unwritten memory bring them"
-        return f"there are NaNs in your result, as {brings}"
-    if not integers and _same(g, w):  # and so nearly any order or scale of itself, too
+        return "there are NaNs in your result: 0/0, 0 * inf, inf - inf or unwritten memory give NaN"
+    if not integers and _same(g, w):  # then reordered and scaled results are close, too
         close = np.abs(g - w).max() <= 1e-4 * np.abs(w).max()
-        return "nearly right: rounding, or a precision that is too low somewhere" if close else ""
+        return "nearly right: rounding, or a precision that is too low in one step" if close else ""
     for relation in (_constant, _reordered, _scaled, _shifted):
         found = relation(g, w, integers)
         if found:
@@ -109,7 +110,7 @@ def _orders(g: np.ndarray, w: np.ndarray) -> Iterator[str]:
     for dim, shift in itertools.product(range(g.ndim), (1, -1)):
         if g.shape[dim] > 2 and _same(np.roll(g, shift, dim), w):
             way = "back" if shift > 0 else "further"
-            yield f"off by one: the right values, one place {way} along dim {dim}"
+            yield f"off by one: the right values are one place {way} along dim {dim}"
 
 
 def _scaled(g: np.ndarray, w: np.ndarray, integers: bool) -> str:
@@ -120,7 +121,7 @@ def _scaled(g: np.ndarray, w: np.ndarray, integers: bool) -> str:
     ratio = float(g[told][0] / finite[0])
     if not math.isfinite(ratio) or ratio == 0:
         return ""
-    # measured against the result itself: beside 1, all small numbers look alike
+    # The tolerance is relative to the result: relative to 1, all small numbers would be equal.
     if not np.allclose(g, w * ratio, rtol=1e-5, atol=1e-6 * np.abs(g[np.isfinite(g)]).max()):
         return ""
     if math.isclose(ratio, -1, rel_tol=1e-5):
@@ -146,12 +147,12 @@ def _shifted(g: np.ndarray, w: np.ndarray, integers: bool) -> str:
 
 
 def _partly(g: np.ndarray, w: np.ndarray) -> str:
-    """Return whether only one end of a dimension is wrong, which points to a boundary."""
+    """Return a guess about a boundary if only one end of a dimension is wrong; else ""."""
     wrong = ~np.isclose(g, w, rtol=1e-5, atol=1e-6, equal_nan=True)
     if not (np.isfinite(g[wrong]).all() and np.isfinite(w[wrong]).all()):
-        return ""  # an infinity is where its number is, and says nothing of a boundary
+        return ""  # an infinity is no sign of a wrong boundary
     for dim in range(g.ndim):
-        if g.shape[dim] < 5:  # in a short row one end is as likely as anything
+        if g.shape[dim] < 5:  # in a short row, a single wrong entry is often at an end by chance
             continue
         lines = wrong.any(axis=tuple(d for d in range(g.ndim) if d != dim))
         for end, word in ((0, "first"), (-1, "last")):

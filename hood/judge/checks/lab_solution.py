@@ -1,4 +1,4 @@
-"""Take a lab's own solution into its checks, whose answers are edits of it."""
+"""Load a lab's own solution for its checks: the answers in the checks are edits of the solution."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ CELL = re.compile(r"^# %%(.*)\n", re.M)
 def lab_solution(module: str, exercise: str, name: str = "") -> Any:
     """Return a function or class of the lab's own solution, without annotations and docstrings.
 
-    It runs among the names that the lab's cells import, not among those of the check's file.
-    module: ``__name__`` of the check's file, ``checks.py`` or one in ``checks``. exercise: the
-    exercise's name. name: of the function or class; by default the exercise's. Raises
-    LookupError if the lab has no such solution.
+    The function or class sees the names that the lab's cells import, not the names in the check's
+    file. module: ``__name__`` of the check's file, which is ``checks.py`` or a file in ``checks``.
+    exercise: the exercise's name. name: the name of the function or class; by default the
+    exercise's name. Raises LookupError if the lab has no such solution.
     """
     lab = phase_folder(module) / "lab.py"
     try:
@@ -29,13 +29,13 @@ def lab_solution(module: str, exercise: str, name: str = "") -> Any:
 
 
 def phase_folder(module: str) -> Path:
-    """Return the folder of the phase whose checks a module is, or is one of, by its name."""
+    """Return the folder of the phase to which the module of checks with this name belongs."""
     folder = Path(getattr(sys.modules[module], "__file__", None) or "nowhere/here").parent
     return folder.parent if folder.name == "checks" else folder
 
 
 def supply(names: dict[str, Any], lab: Path, source: str) -> None:
-    """Import into ``names`` what the lab's cells import and ``source`` uses."""
+    """Run, in the namespace ``names``, those imports of the lab's cells that ``source`` uses."""
     used = {node.id for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Name)}
     for name, statement in _imports(lab).items():
         if name in used and name not in names:
@@ -44,27 +44,36 @@ def supply(names: dict[str, Any], lab: Path, source: str) -> None:
 
 @cache
 def lab_names(lab: Path, exercise: str, module: str) -> dict[str, Any]:
-    """Return what a lab's solution defines and uses, by name; not to be changed.
+    """Return a dict of all that a lab's solution defines and uses. Do not change the dict.
 
-    module: what ``__name__`` is there, a module that can be imported.
+    module: the name of a module that can be imported; the value of ``__name__`` in the dict.
     """
     names: dict[str, Any] = {"__name__": module, "__lab__": lab}
-    written = ast.parse(_solutions(lab).get(exercise, "")).body
-    own = [one for one in written if isinstance(one, ast.FunctionDef | ast.ClassDef)]
-    run("\n\n\n".join(ast.unparse(_Bare().visit(one)) for one in own), names, lab, exercise)
+    run("\n\n\n".join(bare(_solutions(lab).get(exercise, "")).values()), names, lab, exercise)
     return names
 
 
-def run(source: str, among: dict[str, Any], lab: Path | None, title: str) -> dict[str, Any]:
-    """Run the code of functions and classes among other names, which they join.
+def bare(source: str) -> dict[str, str]:
+    """Return the functions and classes of some code by name, as ``edits`` see them.
 
-    lab: whose cells' imports the code may use, if it is one. Returns the functions and classes by
-    name.
+    ``edits`` see no comments, no docstrings, and no annotations of signatures.
+    """
+    return {
+        one.name: ast.unparse(_Bare().visit(one))
+        for one in ast.parse(source).body
+        if isinstance(one, ast.FunctionDef | ast.ClassDef)
+    }
+
+
+def run(source: str, among: dict[str, Any], lab: Path | None, title: str) -> dict[str, Any]:
+    """Run the code of functions and classes in a namespace; return a dict of them.
+
+    lab: a lab with imports that the code may use, or None.
     """
     if lab:
         supply(among, lab, source)
     file = f"<{title} {hash(source):x}>"
-    # What reads a function's source, as Triton's decorators do, finds it there.
+    # Code that reads a function's source, such as Triton's decorators, finds the source here.
     linecache.cache[file] = len(source), None, source.splitlines(keepends=True), file
     exec(compile(source, file, "exec"), among)
     found = {}
@@ -78,7 +87,8 @@ def run(source: str, among: dict[str, Any], lab: Path | None, title: str) -> dic
 class _Bare(ast.NodeTransformer):
     """Leave out docstrings, and annotations of a function's or method's own signature.
 
-    What is nested keeps them, for torch may read them there; and so does what Triton reads.
+    Nested functions keep their annotations, because torch may read them. Triton's ``constexpr``
+    also stays.
     """
 
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.ClassDef:
@@ -101,7 +111,7 @@ def _without(node: ast.FunctionDef | ast.ClassDef) -> list[ast.stmt]:
 
 @cache
 def _cells(lab: Path) -> list[tuple[str, str]]:
-    """Return what stands beside the `# %%` of each cell of code, and the code."""
+    """Return for each code cell two texts: what follows `# %%` in the first line, and the code."""
     parts = CELL.split(lab.read_text(encoding="utf-8"))
     return [
         (head, code)
@@ -111,14 +121,14 @@ def _cells(lab: Path) -> list[tuple[str, str]]:
 
 
 def _solutions(lab: Path) -> dict[str, str]:
-    """Return the code of a lab's solution cells by exercise."""
+    """Return the code of each exercise's solution cell in a lab."""
     named = ((re.search(r'solution="(\w+)"', head), code) for head, code in _cells(lab))
     return {head[1]: code for head, code in named if head}
 
 
 @cache
 def _imports(lab: Path) -> dict[str, str]:
-    """Return the statements that import names in a lab's cells, by name."""
+    """Return the import statement of each name that a lab's cells import."""
     found = {}
     for _, code in _cells(lab):
         for node in ast.parse(code).body:

@@ -1,4 +1,4 @@
-"""Numbers and lists in the words of a case."""
+"""Write numbers and lists in words, for the texts of a case."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ def counted(number: int, noun: str) -> str:
 
 
 def listed(items: Iterable[object]) -> str:
-    """Return items as a sentence has them: ``3``, ``3 and 2``, ``3, 2 and 4``."""
+    """Return items as a list in a sentence: ``3``, ``3 and 2``, ``3, 2 and 4``."""
     *others, last = map(str, items)
     return f"{', '.join(others)} and {last}" if others else last

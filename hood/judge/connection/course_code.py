@@ -1,7 +1,8 @@
-"""The course's own code, as a process knows it: its packages, and the folder that they lie in.
+"""The packages of the course, and their folder.
 
-Their data classes are sent by value, and their functions are no learner's. A process that works
-where the course lies reads it in ``course.toml``. The first process of a sandbox is told it.
+Their data classes are sent by value, and their functions don't count as the learner's code. A
+process with access to the course reads ``course.toml``. In a sandbox, the first process calls
+:func:`tell`.
 """
 
 from __future__ import annotations
@@ -9,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-ENGINE = Path(__file__).resolve().parents[3]  # in a sandbox the course's packages lie there, too
+ENGINE = Path(__file__).resolve().parents[3]  # in a sandbox, also the folder of the packages
 
 _told: tuple[tuple[str, ...], Path] | None = None
 
 
 def tell(packages: Iterable[str], root: Path = ENGINE) -> None:
-    """Say which packages are the course's, and in which folder they lie."""
+    """Set the course's packages and their folder."""
     global _told
     _told = tuple(packages), root
 
@@ -26,7 +27,7 @@ def packages() -> tuple[str, ...]:
 
 
 def is_of_course(module: str) -> bool:
-    """Return whether a module, by its name, is one of the course's."""
+    """Return whether the module with this name belongs to the course."""
     return module.startswith(tuple(f"{package}." for package in packages()))
 
 
@@ -39,7 +40,7 @@ def folders() -> Iterator[Path]:
 
 def _known() -> tuple[tuple[str, ...], Path]:
     if _told is None:
-        from hood.course import course, course_folder  # here, because a sandbox does not have it
+        from hood.course import course, course_folder  # here, because a sandbox lacks this module
 
         found = course(course_folder())
         tell(found.packages, found.root)

@@ -1,15 +1,17 @@
-"""Drivers: code that tries what cannot simply be called with values.
+"""Drivers: code that tests an object if calls with values are not enough.
 
 A dispatch mode, a tensor subclass or a backend does its work while *other* code runs. A driver is
-that other code: a function that takes the learner's thing and plain values, uses the thing, and
-returns plain values. A check names it, ``subject.drive("module:function", "two layers", x)``,
-and it runs beside the learner's code. A lab imports the same function for its visible checks, so
-that everybody can see how an answer will be asked. The course says which package has its drivers.
+that other code: a function that takes the learner's object and plain values, uses the object, and
+returns plain values. A check names the driver, ``subject.drive("module:function", "two layers",
+x)``, and the driver runs in the learner's process. A lab imports the same function for its visible
+checks, so learners can see how an answer is tested. ``course.toml`` names the package with the
+drivers.
 
-What the learner's functions returned, stored or raised there is evidence: whoever says it has
-computed it from values that were drawn. What the driver observed beside that, such as how many
-graphs there were, is a claim of the learner's process. So :func:`driver` declares, of every part of
-what a driver returns, which of the two it is, and a verdict lists the claims.
+A value that the learner's functions returned, stored or raised during this run is evidence, because
+a process can get such a value only by computing it from the drawn values. Other facts that the
+driver observed, such as the number of graphs, are only claims of the learner's process. So
+:func:`driver` declares each part of a driver's result as evidence or as a claim, and a verdict
+lists the claims.
 """
 
 from __future__ import annotations
@@ -21,34 +23,34 @@ from typing import Any, TypeVar
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-WHOLE = ""  # in place of a key: all that a driver returns
-# A verdict says it with the same words of a plain call, so it says it once.
+WHOLE = ""  # used as a key: the driver's whole result
+# A verdict uses the same words for a plain call, so that the claim is listed once.
 INPUTS_KEPT = "that the inputs were left as they were"
 GRAPHS = "how many graphs there were"
 
 
 class LearnersFault(Exception):
-    """What a play, or what it calls of the course, raises because of what the learner's code did.
+    """An error in a play, or in a function of the course, that the learner's code caused.
 
-    It counts as if the learner's code had raised it.
+    Such an error counts as if the learner's code had raised it.
     """
 
 
 class NoDriver(LookupError):
-    """There is no driver of this name, or it does not declare what it returns."""
+    """There is no driver of this name, or the driver does not declare its result."""
 
 
 @dataclass(frozen=True)
 class Declared:
-    """What a driver returns."""
+    """The parts of a driver's result."""
 
-    # keys of the dict that it returns, of what the learner's code returned, stored or raised.
-    # ``WHOLE`` stands for the value itself, if it is no such dict.
+    # Keys of the result that the learner's code returned, stored or raised. If the result is not a
+    # dict with such keys, ``WHOLE`` is the only key.
     returned: frozenset[str]
-    observed: Mapping[str, str]  # the same for what the driver observed, with words for the claim
+    observed: Mapping[str, str]  # keys that the driver observed, with words for the claim
 
     def fits(self, came: Any) -> bool:
-        """Return whether nothing came back that is not declared."""
+        """Return whether all keys of a result are declared."""
         keys = (self.returned | self.observed.keys()) - {WHOLE}
         return not keys or (isinstance(came, dict) and came.keys() <= keys)
 
@@ -64,7 +66,7 @@ def driver(*returned: str, observed: Mapping[str, str] | None = None) -> Callabl
 
 
 def declared(function: Callable[..., Any]) -> Declared:
-    """Return what a driver declares; NoDriver if it declares nothing."""
+    """Return what a driver declares. Raises NoDriver if it declares nothing."""
     found = getattr(function, "declared", None)
     if not isinstance(found, Declared) or not (found.returned or found.observed):
         raise NoDriver(
@@ -75,9 +77,9 @@ def declared(function: Callable[..., Any]) -> Declared:
 
 
 def find_driver(name: str) -> Callable:
-    """Return the driver with a whole name, such as ``utils.drivers.dispatch:log_ops``.
+    """Return the driver that has this full name, such as ``utils.drivers.dispatch:log_ops``.
 
-    Raises LookupError if there is none.
+    Raises LookupError if there is no such driver.
     """
     module, _, function = name.partition(":")
     try:

@@ -1,7 +1,7 @@
-"""Tell what modules and classes have that they did not have of themselves.
+"""Find what a learner's code added or replaced in modules and classes of libraries.
 
-The zygote calls :func:`remember` before any learner's code runs. In a person's own notebook that is
-done when the first exercise is judged.
+The zygote calls :func:`remember` before any learner's code runs. In a person's own notebook, the
+judge calls it for the first exercise.
 """
 
 from __future__ import annotations
@@ -18,42 +18,42 @@ from typing import Any
 
 from hood.judge.connection import course_code
 
-# Modules whose functions an answer may use, and what records its calls. Not Triton, whose
-# interpreter replaces its language by itself.
-ROOTS = ("torch", "numpy", "einops", "hood")  # and the course's own
+# Watched packages: an answer may use their functions, or the judge uses them to record calls.
+# Triton is not watched, because its interpreter replaces functions of its own language.
+ROOTS = ("torch", "numpy", "einops", "hood")  # and the course's packages
 ALONE = (
     "builtins", "math", "cmath", "itertools", "functools", "operator", "collections", "copy",
     "random", "statistics", "fractions", "heapq", "bisect",
 )  # fmt: skip
-# Modules with an underscore are not watched, but for those that the record of calls needs.
+# Modules with an underscore are not watched, except these, which the recorder of calls needs.
 INSIDE = ("torch._tensor", "torch._ops", "torch.utils._python_dispatch")
-# Places of ROOTS that compute nothing for an answer here, that no answer may use, or that fill up
-# as they are used, as torch.ops does.
+# Parts of ROOTS that are not watched: parts that compute nothing for an answer, that no answer may
+# use, or that grow when they are used (such as torch.ops).
 UNWATCHED = (
     "torch.cuda", "torch.xpu", "torch.ao", "torch.quantization", "torch.jit", "torch.package",
     "torch.fx", "torch.export", "torch.distributed", "torch.testing", "torch.return_types",
     "torch.backends", "torch.ops", "utils.views",
 )  # fmt: skip
-# What Dynamo adds to a module in which something is compiled.
+# Dynamo adds names with these beginnings to a module with compiled code.
 OF_DYNAMO = ("__compiled_fn_", "__resume_at_", "__import_")
 DESCRIPTORS = (property, staticmethod, classmethod, ModuleType)
 KINDS = ("type", "ABCMeta", "EnumType", "_TensorMeta", "FunctionMeta")  # of classes
-MOST = 1000  # names in one answer
-TOO_MANY = "*"  # in place of the names that a cell bound, where there are too many to send
+MOST = 1000  # the most names in one reply
+TOO_MANY = "*"  # in place of the names that a cell bound, if there are too many to send
 
-# For each module or class its paths, itself, and what it had.
+# For each watched module or class: the paths, the object, and the object's attributes.
 _had: list[tuple[list[str], Any, dict[str, Any]]] = []
 _libraries: list[str] = []
-_with_torch = False  # whether torch was loaded then
+_with_torch = False  # whether torch was loaded when the attributes were saved
 
 
 def remember(anew: bool = False) -> None:
-    """Keep what all watched modules that are loaded, and their classes, have now; once, or anew.
+    """Save the attributes of all loaded, watched modules and their classes.
 
-    It is done anew by itself when torch has come since then.
+    A second call has an effect only if ``anew`` is set, or if torch was loaded in between.
     """
     global _with_torch
-    if "torch" in sys.modules:  # what hears and sends for it is watched, too
+    if "torch" in sys.modules:  # then also watch the engine's own modules that use torch
         importlib.import_module("hood.judge.connection.torch_calls")
         importlib.import_module("hood.judge.values.tensors")
     if _had and not anew and _with_torch == ("torch" in sys.modules):
@@ -68,7 +68,7 @@ def remember(anew: bool = False) -> None:
             by_id[id(module)] = ([name], module, dict(vars(module)))
     for (name, *_), module, _ in list(by_id.values()):
         for key, value in list(vars(module).items()):
-            # classes, but not those of old, such as torch.FloatTensor, which have all methods again
+            # without legacy classes such as torch.FloatTensor, which repeat all methods
             if type(value).__name__ in KINDS and _is_watched(value.__module__):
                 paths, *_ = by_id.setdefault(id(value), ([], value, dict(vars(value))))
                 paths.append(f"{name}.{key}")
@@ -76,16 +76,16 @@ def remember(anew: bool = False) -> None:
 
 
 def replaced() -> list[str]:
-    """Return the paths of what can be called and was added or replaced since :func:`remember`.
+    """Return the paths of callables that were added or replaced since :func:`remember`.
 
-    What a library replaces by itself, such as a function that it wraps, is not among them. Each is
-    told by one path, the shortest. At most MOST + 1 paths.
+    A library's own replacements, such as a function that it wraps, don't count. For each callable,
+    only its shortest path is returned. The result has at most MOST + 1 paths.
     """
     found: list[str] = []
     for paths, thing, had in _had:
         now = dict(vars(thing))
         if len(now) == len(had) and all(map(operator.is_, now.values(), had.values())):
-            continue  # nearly always, and soon known
+            continue  # the usual case, and a fast test
         for key, value in now.items():
             if had.get(key, _had) is not value and not _is_librarys_own(key, value):
                 found.append(f"{min(paths, key=_length)}.{key}")
@@ -95,7 +95,7 @@ def replaced() -> list[str]:
 
 
 def own_files() -> list[str]:
-    """Return the modules that were loaded from files outside of the environment; at most MOST."""
+    """Return the modules that were loaded from files outside the environment; at most MOST."""
     found = []
     for name, module in list(sys.modules.items()):
         file = getattr(module, "__file__", None)
@@ -125,7 +125,7 @@ def _was_there(value: Any) -> bool:
 
 def _is_librarys_own(key: str, value: Any) -> bool:
     if not (callable(value) or isinstance(value, DESCRIPTORS)):
-        return True  # a setting: it does no work for an answer
+        return True  # a setting computes nothing for an answer
     if key.startswith(OF_DYNAMO):
         return True
     if isinstance(value, ModuleType):
@@ -149,13 +149,13 @@ def _is_file_of_library(file: Any) -> bool:
 
 
 def _library_folders() -> Iterator[str]:
-    """Yield the folders of Python's library and of what is installed, those of .pth files too."""
+    """Yield the folders of Python's library, of installed packages, and of .pth files."""
     yield from map(str, (Path(os.__file__).parent, *course_code.folders()))
     for folder in {*site.getsitepackages(), site.getusersitepackages()}:
         yield folder
         for listing in Path(folder).glob("*.pth"):
             for line in listing.read_text(errors="replace").splitlines():
                 path = Path(folder, line.strip())
-                own = path == course_code.ENGINE  # an editable install's
+                own = path == course_code.ENGINE  # the line of an editable install
                 if line.strip() and path.is_dir() and not own:
                     yield str(path)

@@ -13,16 +13,20 @@ from typing import Any, Protocol
 from hood.judge.connection import codec
 from hood.judge.connection.rpc_server import Answerer
 
-# Late replies to requests of an earlier cell are dropped; more than these end the connection.
+# Late replies to an earlier cell's requests are ignored. More late replies than this end the
+# connection.
 MAX_STALE = 100
 # Limit on the bytes of all replies of one exercise. A byte of JSON counts JSON_COSTS times, because
-# JSON must be parsed and storages need not be.
+# JSON must be parsed and storages need no parsing.
 MAX_TOTAL = 1 << 28
 JSON_COSTS = 8
 
 
 class OutOfTime(Exception):
-    """The learner's code was interrupted at a time limit; the message says at which, if known."""
+    """The learner's code was interrupted at a time limit.
+
+    The message names the limit, if it is known.
+    """
 
 
 class OutOfOutput(OutOfTime):
@@ -34,7 +38,7 @@ class ConnectionLost(Exception):
 
 
 class Connection(Protocol):
-    """A connection for the requests that :class:`.rpc_server.Answerer` describes."""
+    """A connection for requests; :class:`.rpc_server.Answerer` describes them."""
 
     def ask(self, request: dict[str, Any]) -> dict[str, Any]:
         """Send a request and return the reply.
@@ -45,7 +49,10 @@ class Connection(Protocol):
 
 
 class InProcess:
-    """A connection to code in this process; it encodes and decodes all values as a socket would."""
+    """A connection to code in this process.
+
+    All values are encoded and decoded, as over a socket.
+    """
 
     def __init__(self, thing: Any):
         self._answerer = Answerer(thing)
@@ -58,9 +65,9 @@ class InProcess:
 class OverSocket:
     """A connection to :func:`hood.judge.connection.rpc_server.serve` at the other end of a socket.
 
-    It reads only while a request waits for its reply, and accepts only a reply with the request's
-    own random id. ``waits`` is called with True when a request begins to wait, and with False when
-    it has its reply.
+    The connection reads only while a request waits for its reply, and accepts only a reply with the
+    request's random id. When a request begins to wait, ``waits`` is called with True; when the wait
+    ends, with False.
     """
 
     def __init__(self, end: socket.socket, waits: Callable[[bool], None] = lambda _: None):
@@ -71,7 +78,7 @@ class OverSocket:
         self._cut, self._cutter = os.pipe()
         self._why = ""
         self._too_much = ""
-        self.limit = ""  # of time, in words; for the message of OutOfTime
+        self.limit = ""  # the time limit in words, for the message of OutOfTime
 
     def ask(self, request: dict[str, Any]) -> dict[str, Any]:
         number = secrets.token_hex(8)
@@ -83,16 +90,16 @@ class OverSocket:
                 reply = self._receive()
                 if isinstance(reply, dict) and reply.get("id") == number:
                     return self._checked(reply)
-            raise ConnectionLost("it sent too many replies to other requests")
+            raise ConnectionLost("the code sent too many replies to other requests")
         finally:
             self._waits(False)
 
     def end(self) -> None:
-        """Tell the other side that there is nothing more to answer."""
+        """Tell the other side that no more requests follow."""
         self._send(codec.pack({"do": "end"}))
 
     def cut(self, why: str) -> None:
-        """Make the waiting request and every later one raise ConnectionLost with this message.
+        """Make the waiting request and all later requests raise ConnectionLost with this message.
 
         Any thread may call this.
         """
@@ -100,7 +107,7 @@ class OverSocket:
         os.write(self._cutter, b"x")
 
     def printed_too_much(self, said: str) -> None:
-        """Let the waiting request raise OutOfOutput with this message once it is interrupted."""
+        """If the waiting request is interrupted, raise OutOfOutput with this message."""
         self._too_much = said
 
     def _checked(self, reply: Any) -> dict[str, Any]:
@@ -125,20 +132,20 @@ class OverSocket:
             except BlockingIOError:
                 self._wait(for_writing=True)
             except OSError:
-                raise ConnectionLost("its process is gone") from None
+                raise ConnectionLost("the code's process is gone") from None
 
     def _receive(self) -> Any:
-        self._wait()  # the learner's code takes its time
+        self._wait()  # the learner's code may take long
         header = self._exactly(codec.HEADER.size)
         try:
             text, blobs = codec.sizes(header)
         except codec.NotByValue as error:  # the start of the next message is unknown
-            raise ConnectionLost(f"it answered with {error}") from None
+            raise ConnectionLost(f"the code answered with {error}") from None
         self._left -= JSON_COSTS * text + blobs
         if self._left < 0:
             raise ConnectionLost(
-                f"its answers came to more than {MAX_TOTAL >> 20} MiB, of which text and numbers "
-                f"count {JSON_COSTS} times"
+                f"the code's replies exceed {MAX_TOTAL >> 20} MiB in total (each byte of text and "
+                f"numbers counts {JSON_COSTS} times)"
             )
         return codec.unpack(header + self._exactly(text + blobs))
 
@@ -154,7 +161,7 @@ class OverSocket:
             except OSError:
                 chunk = b""
             if not chunk:
-                raise ConnectionLost("its process is gone")
+                raise ConnectionLost("the code's process is gone")
             chunks.append(chunk)
             count -= len(chunk)
         return b"".join(chunks)
@@ -169,16 +176,16 @@ class OverSocket:
         try:
             waiting.register(self._end, select.POLLOUT if for_writing else select.POLLIN)
         except ValueError:  # the owner has closed the socket
-            raise ConnectionLost("its process is gone") from None
+            raise ConnectionLost("the code's process is gone") from None
         waiting.poll()
 
 
 def _checked(reply: Any) -> dict[str, Any]:
-    """Return a reply if it has the form of one; raise what it says otherwise."""
+    """Return a valid reply; otherwise raise the error that the reply describes."""
     if isinstance(reply, dict):
         if reply.get("interrupted") is True:
             raise OutOfTime
         if isinstance(reply.get("refused"), str):
             raise codec.NotByValue(reply["refused"][:200])
         return reply
-    raise codec.NotByValue("something that is no answer")
+    raise codec.NotByValue("something that is not a reply")

@@ -1,8 +1,8 @@
 """Answer the grader's calls of the learner's code, in the learner's process. It judges nothing.
 
-A request names what to call and carries the arguments. The reply carries the result, the tensors
-and arrays of the arguments as they are after the call, and what was recorded. The learner's
-code can change what this module says, but only to replies that their functions might have caused.
+A request says what to call and with which arguments. The reply has the result, the arguments'
+tensors and arrays after the call, and what was recorded. The learner's code can forge replies, but
+only replies that its functions could have caused.
 """
 
 from __future__ import annotations
@@ -17,35 +17,43 @@ from functools import partial
 from types import GeneratorType
 from typing import Any
 
-from hood.judge.connection import codec, originals
+from hood.judge.connection import codec, effects, originals
 from hood.judge.connection.drivers import find_driver
 from hood.judge.connection.settings import usual_settings
 from hood.judge.values.table import stored_in
 
-connection = -1  # descriptor of the kernel's end of the socket; set when the kernel starts
+connection = -1  # file descriptor of the kernel's end of the socket; set when the kernel starts
 
 
 class Answerer:
     """Answer requests about a learner's function, class, value, or dict of functions.
 
-    Requests and replies are dicts, without keys for what is None, empty or False. A request has
-    ``id``, ``listen`` (whether to record calls of torch) and ``do``, which is one of:
+    Requests and replies are dicts. A key is left out if its value is None, False or empty. A
+    request has ``id``, ``listen`` (whether to record calls of torch) and ``do``, which is one of:
 
-    - ``call``, with ``args``, ``kwargs`` and ``trace`` (whether to record operators): of the thing,
-      of one of its functions (``name``), of a ``driver``, by its whole name, with the thing as
-      first argument, or of a ``method`` of an instance (``made``) that came of an earlier call.
-      With ``generator``, an iterator may come back, and stays here.
-    - ``resume``, with ``made`` and ``value``: let such a generator run on, whose ``yield`` gives
+    - ``call``, with ``args``, ``kwargs`` and ``trace`` (whether to record operators): call the
+      learner's object; or one of its functions (``name``); or a ``driver`` (its full name), with
+      the object as first argument; or a ``method`` of an instance (``made``) from an earlier call.
+      With ``generator``, the result may be an iterator, which stays in this process. With
+      ``prints``, the value is the text that the call printed; with ``draws``, the figure that it
+      returned or drew; with ``leaves``, the list of arguments after the call. With ``watch``, the
+      reply also has ``left``, the arguments and keyword arguments after the call.
+    - ``resume``, with ``made`` and ``value``: resume such a generator; its ``yield`` returns
       ``value``.
-    - ``gradients`` of a call of an instance, with ``made``, ``args`` and ``upstream``.
-    - ``get``, with ``made`` and ``attribute``; ``value``: the thing itself.
-    - ``surroundings``: what :mod:`hood.judge.connection.originals` tells, ``replaced`` and
-      ``own_files``.
+    - ``gradients``, with ``made``, ``args`` and ``upstream``: gradients of a call of an instance.
+    - ``get``, with ``made`` and ``attribute``: an attribute of an instance.
+    - ``value``: the learner's object itself.
+    - ``surroundings``: ``replaced`` and ``own_files`` of :mod:`hood.judge.connection.originals`.
 
-    A reply has ``id``, ``called`` (what :mod:`.torch_calls` heard, if asked), and one of:
-    ``value``, for a call with ``after`` (the tensors and arrays of the arguments, after the call)
-    and ``ops``; ``made``, the number of an instance or generator; ``raised``, as :func:`describe`
-    gives it; ``refused``, why the result cannot be sent; ``interrupted``, by the time limit.
+    A reply has ``id``, ``called`` (the calls that :mod:`.torch_calls` recorded, if asked), and one
+    of these keys:
+
+    - ``value``: the result. For a call, there are also ``after`` (the arguments' tensors and arrays
+      after the call) and ``ops``.
+    - ``made``: the number of an instance or generator.
+    - ``raised``: the exception, from :func:`describe`.
+    - ``refused``: why the result cannot be sent.
+    - ``interrupted``: whether the time limit interrupted the code.
     """
 
     def __init__(self, thing: Any):
@@ -56,12 +64,12 @@ class Answerer:
     def answer(self, request: dict[str, Any]) -> bytes:
         """Return the packed reply to one request.
 
-        Whatever the learner's code raises becomes part of the reply and is not raised here.
+        An exception of the learner's code becomes part of the reply and is not raised here.
         """
         reply: dict[str, Any]
         told: dict[str, Any] = {"id": request["id"]}
         listening: contextlib.AbstractContextManager = contextlib.nullcontext()
-        if request.get("listen") and request["do"] != "resume":  # which may leave its own modes
+        if request.get("listen") and request["do"] != "resume":  # a generator may leave modes open
             listening = listener = _torch_calls().CallRecorder()
             told["called"] = listener.lines
         recorded = request.get("listen") or request.get("trace")
@@ -70,7 +78,7 @@ class Answerer:
             with _interruptible(), usual_settings(), uncompiled:
                 with listening:
                     reply = self._answer(request)
-                # pack inside of the try, because reading the result may run the learner's code
+                # pack inside the try, because reading the result may run the learner's code
                 return codec.pack(told | reply)
         except KeyboardInterrupt:
             reply = {"interrupted": True}
@@ -96,18 +104,27 @@ class Answerer:
         args, kwargs = request["args"], request.get("kwargs", {})
         watch = _torch_calls().OpRecorder(args, kwargs) if request.get("trace") else None
         function = self._function(request)
-        with watch or contextlib.nullcontext():
+        capture = effects.printed if request.get("prints") else contextlib.nullcontext
+        with watch or contextlib.nullcontext(), capture() as text:
             result = function(*args, **kwargs)
+        if text is not None:
+            result = text.getvalue()
+        if request.get("draws"):
+            result = effects.drawn(result)
+        if request.get("leaves"):
+            result = list(args)
         if isinstance(function, type) and function is self._thing:
             return self._keep(result)
         if request.get("generator") and isinstance(result, Iterator):
             return self._keep(result)
         if "made" in request and result is self._made[request["made"]]:
             return {"made": request["made"]}  # a method such as eval() returns its own instance
-        # Result and arguments go into one message, so that a result that is a view of an argument
-        # stays one. Arguments without a storage, such as a large graph of names, are not sent back.
+        # One message has the result and the arguments, so that a view of an argument stays a view.
+        # Arguments without a storage, such as a large graph of names, are not sent back.
         after = stored_in((args, kwargs))
         reply = {"value": result, "after": after}
+        if request.get("watch"):
+            reply["left"] = [args, kwargs]
         return reply | {"ops": watch.ops[: _torch_calls().MAX_OPS]} if watch else reply
 
     def _keep(self, made: Any) -> dict[str, Any]:
@@ -124,7 +141,7 @@ class Answerer:
 
 
 def resume(generator: Iterator, value: Any) -> tuple[str, Any]:
-    """Let a generator run on; return ``("yield", x)``, or ``("return", x)`` at its end."""
+    """Resume a generator; return ``("yield", x)``, or ``("return", x)`` at its end."""
     knows = "torch" in sys.modules
     with _torch_calls().grad_mode_of(generator) if knows else contextlib.nullcontext():
         try:
@@ -136,15 +153,18 @@ def resume(generator: Iterator, value: Any) -> tuple[str, Any]:
 
 
 def _torch_calls() -> Any:
-    """Return the module that records calls of torch, which imports it."""
+    """Return the module that records calls of torch; importing it imports torch."""
     from hood.judge.connection import torch_calls
 
     return torch_calls
 
 
 def describe(error: BaseException) -> dict[str, Any]:
-    """Describe an exception by value: ``kinds``, the names of its type and bases, nearest first;
-    and ``message``, its first line, with the second if the first ends in a colon.
+    """Describe an exception as data that can be sent.
+
+    ``kinds`` are the names of the exception's type and of the type's bases, nearest first.
+    ``message`` is the first line of the message, and also the second line if the first ends in a
+    colon.
     """
     kinds = [str(k.__name__) for k in type(error).__mro__ if k is not object]
     try:
@@ -157,16 +177,16 @@ def describe(error: BaseException) -> dict[str, Any]:
 
 
 def serve(thing: Any) -> None:
-    """Answer requests over the inherited socket, until the grader sends ``end`` or closes it.
+    """Answer requests over the inherited socket, until the grader sends ``end`` or closes its side.
 
-    The kernel calls this: it is the code that the grader executes for a graded cell. ``thing`` is
-    what the learner wrote; a dict for an exercise with several functions.
+    The grader executes this in the kernel for a graded cell. ``thing`` is the learner's object; a
+    dict for an exercise with several functions.
     """
     answerer = Answerer(thing)
     with (
         socket.socket(fileno=os.dup(connection)) as grader,
         _undisturbed(),
-        usual_settings(),  # for arguments, too, which are tensors
+        usual_settings(),  # also while arguments are decoded, because arguments may be tensors
     ):
         while True:
             request = receive(grader)
@@ -182,7 +202,7 @@ def _undisturbed() -> Iterator[None]:
     try:
         yield
     finally:
-        with contextlib.suppress(KeyboardInterrupt):  # a pending interrupt has nothing to stop now
+        with contextlib.suppress(KeyboardInterrupt):  # a late interrupt has no code to stop
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 

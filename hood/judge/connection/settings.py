@@ -1,6 +1,7 @@
-"""The settings of Python, NumPy and torch with which an answer is judged: those of a new kernel.
+"""Judge answers with the settings of Python, NumPy and torch that a new kernel has.
 
-They hold for a whole process. A cell that sets one for its own sake must cost no answer its points.
+A setting applies to a whole process. An answer must not lose points because a cell has changed a
+setting.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import numpy as np
 ROUNDS = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}
 
 
-# How a setting is read, how it is written, and its value in a new kernel.
+# For each setting: a function to read it, a function to write it, and the value in a new kernel.
 Setting = tuple[Callable[[], Any], Callable[[Any], Any], Any]
 OF_NUMPY: tuple[Setting, ...] = ((np.geterr, lambda value: np.seterr(**value), ROUNDS),)
 
@@ -33,7 +34,7 @@ def of_torch() -> tuple[Setting, ...]:
         return context and context.device
 
     return (
-        # one thread: cases are too small to gain from more, and busy machines lose
+        # one thread: cases are too small to gain from more threads, which slow down a busy machine
         (torch.get_num_threads, torch.set_num_threads, 1),
         (torch.get_default_dtype, torch.set_default_dtype, torch.float32),
         (default_device, torch.set_default_device, None),
@@ -49,9 +50,9 @@ def of_torch() -> tuple[Setting, ...]:
 
 @contextlib.contextmanager
 def usual_settings() -> Iterator[None]:
-    """Let the settings be as in a new kernel, and put back afterwards what they were.
+    """Use the settings of a new kernel; afterwards, restore the earlier settings.
 
-    What an answer sets in its own call holds until the call ends.
+    If an answer changes a setting in its own call, the change stays until the call ends.
     """
     with contextlib.ExitStack() as stack:
         torch = sys.modules.get("torch")
@@ -62,7 +63,7 @@ def usual_settings() -> Iterator[None]:
             stack.callback(_restore, read, write, before)
             if before != usual:
                 write(usual)
-        stack.enter_context(variable("TRITON_INTERPRET", None))  # read as a kernel is decorated
+        stack.enter_context(variable("TRITON_INTERPRET", None))  # Triton's decorator reads it
         if any(action == "error" for action, *_ in warnings.filters):
             stack.enter_context(warnings.catch_warnings())
             others = [chosen for chosen in warnings.filters if chosen[0] != "error"]
@@ -78,9 +79,9 @@ def _restore(read: Callable[[], Any], write: Callable[[Any], Any], before: Any) 
 
 @contextlib.contextmanager
 def variable(name: str, value: str | None) -> Iterator[None]:
-    """Let a variable of the environment have a value, or None, while the context is open."""
+    """Set an environment variable, or unset it with None, while the context is open."""
 
-    environ: Any = getattr(os, "environ", {})  # a cell may have deleted it
+    environ: Any = getattr(os, "environ", {})  # a cell may have deleted the variable
 
     def put(value: str | None) -> None:
         if value is not None:

@@ -1,6 +1,6 @@
-"""What only torch's modules can do or hear, in the learner's process: record calls, send gradients.
+"""Record calls of torch and send gradients, in the learner's process.
 
-It is imported where torch is loaded, or a request asks for it.
+Importing this module imports torch, so it is imported only where torch is loaded or needed.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from hood.judge.connection.settings import variable
 from hood.judge.values.table import address, stored_in
 
 MAX_OPS = 10_000
-# Folders in which no code of a learner's lies.
+# Folders that contain no learner's code.
 LIBRARIES = (Path(os.__file__).parent, Path(torch.__file__).parents[1])
 OTHERS = tuple(f"{path}{os.sep}" for path in (*LIBRARIES, *course_code.folders()))
 
 
 @contextlib.contextmanager
 def grad_mode_of(generator: Iterator) -> Iterator[None]:
-    """Let a generator run on in the grad mode in which it yielded, and put back what was outside.
+    """Resume a generator in the grad mode in which it yielded; afterwards restore the outer mode.
 
-    It may yield from inside of `with torch.no_grad()`, and others run before it goes on.
+    A generator may yield inside `with torch.no_grad()`, and other code runs before it is resumed.
     """
     outside, is_own = torch.is_grad_enabled(), isinstance(generator, GeneratorType)
     if is_own:
@@ -51,15 +51,15 @@ _grad_modes: WeakKeyDictionary[Iterator, bool] = WeakKeyDictionary()
 def gradients(module: Any, args: tuple, upstream: torch.Tensor) -> dict[str, Any]:
     """Call ``module(*args)`` and send a gradient back through it.
 
-    Returns ``output``; ``arguments``, the gradient of each of ``args``; and ``parameters``, the
-    gradients by name. One is None where none arrives, and all are if the output does not have the
-    shape and dtype of ``upstream``.
+    Returns ``output``; ``arguments``, the gradient of each of ``args``; and ``parameters``, a dict
+    of the parameters' gradients. A gradient that does not arrive is None. If the output does not
+    have the shape and dtype of ``upstream``, all gradients are None.
     """
     own = {name: p for name, p in module.named_parameters() if isinstance(p, torch.Tensor)}
     floating = [isinstance(a, torch.Tensor) and a.is_floating_point() for a in args]
     leaves = [a.requires_grad_() if is_so else a for a, is_so in zip(args, floating, strict=True)]
-    # Clones, because autograd refuses to change a leaf in place. Whether the module may change its
-    # inputs is judged by its calls and not here.
+    # Pass clones, because autograd refuses in-place changes of a leaf. Changes of the module's
+    # inputs are judged in other calls.
     given = [a.clone() if is_so else a for a, is_so in zip(leaves, floating, strict=True)]
     y = module(*given)
     wanted = [a for a, is_so in zip(leaves, floating, strict=True) if is_so]
@@ -78,29 +78,29 @@ def gradients(module: Any, args: tuple, upstream: torch.Tensor) -> dict[str, Any
 
 @contextlib.contextmanager
 def uncompiled() -> Iterator[None]:
-    """Let compiled code run as it was written while calls are recorded.
+    """Run compiled functions without compilation while calls are recorded.
 
-    A mode hears nothing of what a compiled function calls, and torch cannot compile one below it.
+    A mode does not see the calls in a compiled function, and torch cannot compile under a mode.
     """
     with contextlib.ExitStack() as stack:
         if dynamo := sys.modules.get("torch._dynamo"):
             stack.enter_context(dynamo.set_stance("force_eager"))
-        stack.enter_context(variable("TORCHDYNAMO_DISABLE", "1"))  # for what the call compiles
+        stack.enter_context(variable("TORCHDYNAMO_DISABLE", "1"))  # if the call compiles something
         yield
 
 
 class OpRecorder(TorchDispatchMode):
-    """Record each operator that reaches the dispatcher and has an input's storage as an argument.
+    """Record each operator that reaches the dispatcher with an input's storage as an argument.
 
-    What an operator made of an input, such as a copy, is looked at like the input. Of the inputs
-    those that are no tensors are ignored.
+    An operator's result, such as a copy of an input, also counts as an input. Inputs that are not
+    tensors are ignored.
     """
 
     def __init__(self, *inputs: Any) -> None:
         super().__init__()
         self.ops: list[str] = []  # the recorded operators, such as ``aten.add``, in order
-        self._inputs = _addresses(inputs) - {0}  # that of every empty storage
-        self._kept: list[Any] = []  # so that no other tensor comes to lie at such an address
+        self._inputs = _addresses(inputs) - {0}  # every empty storage has the address 0
+        self._kept: list[Any] = []  # keeps results alive, so that no address is used again
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -120,13 +120,13 @@ class OpRecorder(TorchDispatchMode):
 class CallRecorder(TorchFunctionMode):
     """Record each function, method and attribute of torch that the learner's code calls or reads.
 
-    It is heard whatever the code calls it by. What a library calls in turn is not, nor is code of
-    the learner's that runs inside of a call of torch, such as a ``backward``.
+    A call is recorded even if the code uses an alias. Two kinds of calls are not recorded: calls by
+    a library, and calls by the learner's code inside a call of torch, such as a ``backward``.
     """
 
     def __init__(self) -> None:
         super().__init__()
-        # The line in which the code first called it, by its path, such as ``torch.softmax``
+        # By path, such as ``torch.softmax``: the line of the first call.
         self.lines: dict[str, int] = {}
         self._heard: set[Any] = set()
 
@@ -136,12 +136,12 @@ class CallRecorder(TorchFunctionMode):
         return func(*args, **kwargs) if kwargs else func(*args)
 
     def _hear(self, func: Any, frame: Any) -> None:
-        own = getattr(func, "__code__", None)  # in Python it tells of itself, by torch's help
+        own = getattr(func, "__code__", None)  # torch's Python functions call the mode themselves
         while own and frame and frame.f_code is not own:
             frame = frame.f_back
         frame = frame.f_back if own and frame else frame
         while frame and frame.f_code.co_filename == torch._ops.__file__:
-            frame = frame.f_back  # which calls an operator of `torch.ops`
+            frame = frame.f_back  # a frame of torch itself, which calls an operator of `torch.ops`
         if frame and not frame.f_code.co_filename.startswith(OTHERS):
             self._heard.add(func)
             self.lines.setdefault(_path(func), frame.f_lineno)
@@ -149,7 +149,7 @@ class CallRecorder(TorchFunctionMode):
 
 def _path(func: Any) -> str:
     module, name = getattr(func, "__module__", None) or "torch", getattr(func, "__name__", "")
-    if name == "__get__":  # of an attribute, which may be a property
+    if name == "__get__":  # an attribute, which may be a property
         attribute = getattr(func.__self__, "fget", func.__self__)
         return f"torch.Tensor.{getattr(attribute, '__name__', '')}"
     if hasattr(func, "__objclass__") or module == "torch._tensor":

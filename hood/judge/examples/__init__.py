@@ -1,1 +1,1 @@
-"""Failing calls that a learner can paste: found, made small, and written."""
+"""Find small failing calls, and write them as lines that a learner can paste."""

@@ -1,4 +1,4 @@
-"""Write the calls that a case makes as lines of Python, for a learner to paste."""
+"""Write the calls of a case as lines of Python that a learner can paste."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from typing import Any
 from hood.judge.checks.exercise import Check
 from hood.judge.connection.rpc_client import Connection, ConnectionLost
 from hood.judge.examples.literal import Unprintable, literal
-from hood.judge.values.table import address, grid, mapped, stored_in
+from hood.judge.values.table import SETS, address, grid, kind, mapped, stored_in
 from hood.judge.verdicts.subject import SubjectRaised
 from hood.verdict import LINE, MAX_CALL
 
-MAX_LINES = 12  # before the call
-INSTANCE = "example"  # what an instance is called in the lines to paste; no lab uses the name
+MAX_LINES = 12  # lines before the call
+ARGUMENTS = "arguments"  # the name of a list of arguments that a call changes
+INSTANCE = "example"  # an instance's name in the lines to paste; no lab uses this name
 
 
 class NoText(ConnectionLost):
@@ -27,10 +28,11 @@ class Call:
     """One request of a case."""
 
     text: str  # the request as a Python expression
-    before: tuple[str, ...] = ()  # lines to run first: imports, and what made the instance
+    before: tuple[str, ...] = ()  # lines to run first: imports, and the line that makes an instance
     reply: dict[str, Any] | None = None  # None if the value could not be sent
-    driven: bool = False  # whether it is the call of a driver
+    driven: bool = False  # whether it calls a driver
     empty: bool = False  # whether an argument has no items
+    effect: bool = False  # whether the value is what the call printed or drew
 
     @property
     def lines(self) -> str:
@@ -47,7 +49,7 @@ class Call:
 
     @property
     def makes(self) -> bool:
-        """Whether the reply is an instance."""
+        """Return whether the reply is an instance."""
         return "made" in (self.reply or {})
 
 
@@ -56,11 +58,12 @@ class CallRecorder:
 
     def __init__(self, check: Check, connection: Connection):
         self._check, self._connection = check, connection
-        self._sessions: dict[int, tuple[str, list[str]]] = {}  # an instance's name; lines about it
+        # by instance: the instance's name, and the lines that make the instance
+        self._sessions: dict[int, tuple[str, list[str]]] = {}
         self.calls: list[Call] = []  # the requests so far
 
     def ask(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Ask as any connection does; raise NoText for what cannot be written as a short line."""
+        """Send a request. Raises NoText if it cannot be written as a short line."""
         call = self._call(request)
         self.calls.append(call)
         reply = self._connection.ask(request)
@@ -68,7 +71,7 @@ class CallRecorder:
         number = request.get("made", reply.get("made"))
         if isinstance(number, int) and number not in self._sessions:
             name = f"{INSTANCE}_{len(self._sessions) + 1}" if self._sessions else INSTANCE
-            self._sessions[number] = name, [f"{name} = {call.text}"]
+            self._sessions[number] = name, [*call.before, f"{name} = {call.text}"]
         elif isinstance(number, int) and request["do"] == "call":
             self._sessions[number][1].append(call.text)
         return reply
@@ -78,7 +81,7 @@ class CallRecorder:
         if request["do"] == "get":
             return Call(f"{called}.{request['attribute']}", tuple(before))
         if request["do"] != "call" or "generator" in request:
-            raise NoText("something else than a call")
+            raise NoText("a request that is not a call")
         args, kwargs = request["args"], request.get("kwargs", {})
         storages = [address(one) for one in stored_in((args, kwargs))]
         if len(set(storages)) < len([s for s in storages if s]):
@@ -87,11 +90,14 @@ class CallRecorder:
             words = [*map(argument, args), *(f"{k}={argument(v)}" for k, v in kwargs.items())]
         except Unprintable as error:
             raise NoText(str(error)) from None
+        before = [*(line for line in _imports((args, kwargs)) if line not in before), *before]
         if "driver" in request:
             place, _, function = request["driver"].partition(":")
             package, _, module = place.rpartition(".")
-            called = f"driver.{function}"  # as labs call it, since their own names may be the same
-            before = [f"from {package} import {module} as driver", *_imports((args, kwargs))]
+            # "as driver", because the learner may have used the driver's own name
+            called = f"driver.{function}"
+            arrays = _imports((args, kwargs), grids=True)
+            before = [f"from {package} import {module} as driver", *arrays]
             words.insert(0, self._thing(request.get("name")))
         elif "name" in request:
             called = request["name"]
@@ -101,7 +107,13 @@ class CallRecorder:
         if len(text) > MAX_CALL or len(before) > MAX_LINES:
             raise NoText("too long")
         empty = any(map(is_empty, (*args, *kwargs.values())))
-        return Call(text, tuple(before), driven="driver" in request, empty=empty)
+        if "leaves" in request:
+            if kwargs:
+                raise NoText("keyword arguments that the call changes")
+            lines = [f"{ARGUMENTS} = [{', '.join(words)}]", f"{called}(*{ARGUMENTS})"]
+            return Call(ARGUMENTS, (*before, *lines), empty=empty)
+        effect = "prints" in request or "draws" in request
+        return Call(text, tuple(before), driven="driver" in request, empty=empty, effect=effect)
 
     def _thing(self, name: str | None) -> str:
         if name is None and isinstance(self._check.right, dict):
@@ -110,14 +122,14 @@ class CallRecorder:
 
 
 def own(reply: dict[str, Any]) -> dict[str, Any]:
-    """Return a reply with containers of its own: a play may take items out of what it gets."""
+    """Return a reply with copied containers, because the case that gets it may remove items."""
     return mapped(lambda one: one, reply)
 
 
 def argument(value: Any) -> str:
-    """Return the literal of an argument; in a mapping, such as weights, each item may be long.
+    """Return the literal of an argument. In a mapping, such as weights, each item may be long.
 
-    Raises Unprintable if there is none that is short enough.
+    Raises Unprintable if the argument has no short literal.
     """
     if not isinstance(value, Mapping):
         return literal(value)
@@ -127,12 +139,12 @@ def argument(value: Any) -> str:
 
 
 def is_empty(value: Any) -> bool:
-    """Whether there is a tensor, array or container without items in an argument."""
+    """Return whether an argument has a tensor, array or container without items."""
     if row := grid(value):
         return row.count(value) == 0
     if isinstance(value, Mapping):
         value = value.values()
-    elif not isinstance(value, (tuple, list)):
+    elif not isinstance(value, (tuple, list, *SETS)):
         return False
     return not value or any(map(is_empty, value))
 
@@ -140,7 +152,7 @@ def is_empty(value: Any) -> bool:
 def laid_out(call: str) -> str:
     """Break a long call after each argument, and a long mapping after each item.
 
-    Of calls within calls it is the outermost one that has several arguments.
+    In nested calls, break the outermost call that has several arguments.
     """
     if len(call) <= LINE:
         return call
@@ -168,13 +180,18 @@ def _source(call: str, node: ast.expr | ast.keyword | None) -> str:
     return ast.get_source_segment(call, node) or "" if node else ""
 
 
-def _imports(value: Any) -> list[str]:
+def _imports(value: Any, grids: bool = False) -> list[str]:
+    """Return the imports that a value's literal needs.
+
+    The imports of arrays and data classes are left out, because labs already have them. With
+    ``grids``, they are returned too, because a driver's lines to paste must be complete.
+    """
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return [f"from {type(value).__module__} import {type(value).__name__}"]
-    if row := grid(value):
-        return list(row.imports)
+        return [f"from {type(value).__module__} import {type(value).__name__}"] if grids else []
+    if row := kind(value):
+        return list(row.imports) if grids or not row.is_grid else []
     if isinstance(value, Mapping):
         value = value.values()
-    elif not isinstance(value, (tuple, list)):
+    elif not isinstance(value, (tuple, list, *SETS)):
         return []
-    return sorted({line for item in value for line in _imports(item)})
+    return sorted({line for item in value for line in _imports(item, grids)})

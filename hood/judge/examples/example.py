@@ -1,13 +1,14 @@
-"""Find failing examples for a learner: a call to paste into the notebook, and what goes wrong.
+"""Find failing examples for a learner: a call to paste into the notebook, and its wrong result.
 
-A case that no line can ask is told in words instead (:mod:`hood.judge.examples.in_words`).
+If no line can ask a case's question, words describe the case (:mod:`hood.judge.examples.in_words`).
 
-After the verdict, the check draws other cases from a public seed, independent of the run's, by
-:class:`SmallDraw`, which keeps them small. The smallest case that the learner's code fails twice in
-the same way becomes the example. Which of its calls went wrong, and which item of a reply, is found
-by trying: the case is played again with the reference's replies, one of them (or one item of it)
-replaced by the learner's. A call that is also one of the run's hidden cases is skipped, but for
-fixed cases that every seed contains: these may be shown, after all others.
+After the verdict, the check draws other cases with :class:`SmallDraw`, which keeps them small.
+The seed of these cases is public and independent of the run's seed. The smallest case that the
+learner's code fails twice in the same way becomes the example. To find the wrong call, or the wrong
+item of a reply, the case is played again. Then only one reply or item comes from the learner's
+code, and all other replies and items come from the reference. A call that also occurs in the run's
+hidden cases is skipped. Fixed cases, which every seed contains, may be shown, but only after all
+other cases.
 """
 
 from __future__ import annotations
@@ -22,13 +23,14 @@ from functools import lru_cache
 from typing import Any
 
 from hood.judge.checks.answers import Candidate
-from hood.judge.checks.compare import agree, kind_of
+from hood.judge.checks.compare import agree, compare, kind_of
 from hood.judge.checks.draw import SmallDraw
 from hood.judge.checks.exercise import Case, Check, Paste
 from hood.judge.connection.codec import NotByValue
 from hood.judge.connection.rpc_client import Connection, ConnectionLost, InProcess, OutOfTime
 from hood.judge.connection.settings import usual_settings
 from hood.judge.examples.call_text import (
+    ARGUMENTS,
     Call,
     CallRecorder,
     NoText,
@@ -48,11 +50,11 @@ from hood.verdict import MAX_CALL, Example, Verdict
 
 REACHES = (1, 2, 4, 8)  # bounds on the sizes that SmallDraw draws, tried in this order
 CALLS = 30  # plays of cases by the learner's code, for one exercise
-SECONDS = 1.5  # of this process's processor time, after which no further case is tried
-BY_THE_CLOCK = 4  # times as long: the learner's process may be another one
-PARTS = 3  # parts of one exercise that get an example
+SECONDS = 1.5  # processor time of this process; after this time, no further case is tried
+BY_THE_CLOCK = 4  # times SECONDS, by the clock, because another process may run the code
+PARTS = 3  # parts of one exercise that get a failing example
 UNUSUAL = ("dtype=", ".as_strided(", ".permute(", ".t()")  # in a tensor's literal
-UNLIKELY = 7919  # no number of a lab is that far from another
+UNLIKELY = 7919  # larger than any difference between two results in the labs
 
 
 def fresh_seed() -> str:
@@ -61,9 +63,9 @@ def fresh_seed() -> str:
 
 
 def exemplify(verdict: Verdict, check: Check, thing: Any, seed: str) -> Verdict:
-    """Return the verdict of :func:`.judge.judge` with failing examples of a public seed.
+    """Return the verdict of :func:`.judge.judge` with failing examples from a public seed.
 
-    The notebook must know what was judged under the name that the check uses.
+    The notebook must define the judged object under the name that the check uses.
     """
     with usual_settings():
         key = answer_key(check, verdict.seed)
@@ -72,7 +74,7 @@ def exemplify(verdict: Verdict, check: Check, thing: Any, seed: str) -> Verdict:
 
 
 def can_be_shown(key: AnswerKey, parts: Mapping[str, str]) -> dict[str, str]:
-    """Return those of some parts of which a case may be shown as an example."""
+    """Return the parts that have a case which may be shown as an example."""
     shown = {c.part for c in key.cases if c.example}
     return {part: named for part, named in parts.items() if part in shown}
 
@@ -80,15 +82,14 @@ def can_be_shown(key: AnswerKey, parts: Mapping[str, str]) -> dict[str, str]:
 def find_examples(
     key: AnswerKey, connection: Connection, parts: Mapping[str, str], seed: str
 ) -> dict[str, Example]:
-    """Find a small case that the code fails, for each part.
+    """Return for each part a small case that the code fails, if such a case is found in time.
 
-    ``parts`` lost their points, and have the name of the misconception that the verdict tells, or
-    an empty one; only the first ``PARTS`` count. A case in which the code does not behave like the
-    misconception is not shown below its name. It returns the examples by part, for those parts for
-    which one was found in time.
+    ``parts`` are the parts that lost their points, each with the name of the misconception in the
+    verdict, or "". Only the first ``PARTS`` parts count. A part with a misconception gets only an
+    example in which the code behaves like the misconception.
     """
     parts = dict(itertools.islice(can_be_shown(key, parts).items(), PARTS))
-    if not parts:  # to draw cases may take long
+    if not parts:  # drawing cases may take long
         return {}
     named = {m.name: m for m in key.check.misconceptions}
     found: dict[str, Example] = {}
@@ -107,7 +108,7 @@ def find_examples(
             except (OutOfTime, MemoryError):
                 raise
             except ConnectionLost as lost:
-                if not isinstance(lost, NoText):  # what it returned became a long argument
+                if not isinstance(lost, NoText):  # NoText: a returned value became a long argument
                     raise
                 continue
             except Exception:  # the learner's process may send values of any form
@@ -121,7 +122,7 @@ def find_examples(
 
 
 class _Replay:
-    """A connection that gives recorded replies again; None is a value that cannot be sent."""
+    """A connection that repeats recorded replies; None means a value that cannot be sent."""
 
     def __init__(self, replies: Iterable[dict[str, Any] | None]):
         self._left = iter(replies)
@@ -129,7 +130,7 @@ class _Replay:
     def ask(self, request: dict[str, Any]) -> dict[str, Any]:
         reply = next(self._left, None)
         if reply is None:
-            raise NotByValue("nothing that can be sent")
+            raise NotByValue("a value that cannot be sent")
         return own(reply)
 
 
@@ -139,15 +140,15 @@ class _SmallCase:
     case: Case
     right: CaseOutcome  # the reference's outcome
     text: str  # all lines of the case
-    asked: list[str]  # the lines of each request, without those that only make an instance
-    empty: bool  # whether an argument has no items, which tells least of what code does
-    # Its requests, with the reference's replies; none where the case says itself how to ask the
-    # same
+    asked: list[str]  # the lines of each request, without requests that only make an instance
+    empty: bool  # whether an argument has no items; such a case shows least about the code
+    # The case's requests, with the reference's replies; an empty list if the case has its own
+    # ``paste``.
     calls: list[Call]
 
     @classmethod
     def of(cls, check: Check, c: Case) -> _SmallCase | None:
-        """Play a case with the reference and write it down; None if that cannot be shown."""
+        """Play a case with the reference and write it as text; None if it cannot be shown."""
         if c.not_run or not c.example:
             return None
         recorder = CallRecorder(check, InProcess(check.right))
@@ -171,7 +172,7 @@ class _SmallCase:
     def example(self, connection: Connection, named: Candidate | None = None) -> Example | None:
         """Return the case as an example if the code fails it twice in the same way, else None.
 
-        ``named`` is what the code must behave like.
+        ``named`` is the misconception that the code must behave like.
         """
         check = self.check
         recorder = CallRecorder(check, connection)
@@ -191,7 +192,7 @@ class _SmallCase:
         return example and dataclasses.replace(example, problem=in_case(self.case, found))
 
     def _pasted(self, paste: Paste, got: CaseOutcome, said: str) -> Example:
-        """Return the example of a case that says itself how to ask the same."""
+        """Return the example of a case that has its own ``paste``."""
         whole = laid_out(self.text)
         if got.raised is not None:
             return Example(whole, said=f"got {raised_in_words(got.raised)}")
@@ -222,19 +223,19 @@ class _SmallCase:
         return Example(call, expected, said)
 
     def _is_ill_conditioned(self) -> bool:
-        """Whether an answer that is known to be right fails it, as where roundings add up."""
+        """Return whether a known right answer fails the case, for example because of rounding."""
         rights = (InProcess(other.thing) for other in self.check.alternates)
         played = (play(self.check, right, self.case) for right in rights)
         return any(differs(self.check, got, self.right) for got in played)
 
     def _with(self, at: int, reply: dict[str, Any] | None) -> CaseOutcome:
-        """Return the outcome of the case if all replies were the reference's, but for one."""
+        """Return the case's outcome with one given reply; all other replies are the reference's."""
         replies = [call.reply for call in self.calls]
         replies[at] = reply
         return play(self.check, _Replay(replies), self.case)
 
     def _where(self, shown: list[Call]) -> int | None:
-        """Return the index of the request that went wrong; None if it is not exactly one."""
+        """Return the index of the request that went wrong; None if it is not clear which one."""
         if len(self.calls) == 1:
             return 0
         if [call.lines for call in shown] != [call.lines for call in self.calls[: len(shown)]]:
@@ -250,7 +251,7 @@ class _SmallCase:
         return wrong[0] if len(wrong) == 1 or any(shown[at].before for at in wrong) else None
 
     def _told(self, at: int, got: Call, said: str) -> Example | None:
-        """Return the example for one request; None if the request itself shows no mistake."""
+        """Return the example for a request; None if the request itself shows no mistake."""
         want = self.calls[at]
 
         def shown(place: str = "", expected: str = "", came: str = "", **more: Any) -> Example:
@@ -266,11 +267,16 @@ class _SmallCase:
             if want.raised:
                 came = "an instance" if got.makes else came or kind_of(got.value)
                 return shown("", want.raised.kinds[0], came)
+            if want.text == ARGUMENTS:  # it was raised by the call in the line before
+                *before, call = want.before
+                return Example(call, said=f"got {came}", before=tuple(before))
             expected = "" if want.makes else short(want.value)
-            # of a call like `load_state_dict` nobody needs to know what it returns
+            # don't show what a call such as `load_state_dict` returns: nobody uses it
             if not expected or not self._is_only(at, [], want.value):
                 return shown(said=f"got {came}")
             return shown("", expected, came)
+        if want.effect:
+            return shown(said=_of_effect(want.value, got.value) or said)
         path, w, g, others = self._narrowed(at, got)
         place = "".join(f"[{key!r}]" for key in path)
         if not agrees(self.check, g, w):
@@ -282,15 +288,15 @@ class _SmallCase:
                 return shown(f"{place}.{what}", expected, came, others=others)
         grads = _grads(want.value), _grads(got.value)
         if grads[0] != grads[1] and _same(self.check, got, want):
-            expected, came = ("a gradient can flow back" if any(g) else "none can" for g in grads)
-            return shown(said=f"right values, but expected that {expected}; here {came}")
+            expected, came = (f"{'a' if any(g) else 'no'} gradient can flow back" for g in grads)
+            return shown(said=f"right values, but {came}; expected that {expected}")
         return shown(said=said)
 
     def _narrowed(self, at: int, got: Call) -> tuple[list, Any, Any, bool]:
-        """Find the item of a reply to show: short, and the only right one if there is such an item.
+        """Find the item of a reply to show: a short item, if possible the only right one.
 
-        It returns its path, empty for the whole reply; the right item; the learner's; and whether
-        others are right, too.
+        Return four things: the path to the item (empty for the whole reply), the right item, the
+        learner's item, and whether other items would be right, too.
         """
         whole = self.calls[at].value
         path: list = []
@@ -315,11 +321,11 @@ class _SmallCase:
         return self._with(at, {**(self.calls[at].reply or {}), "value": value})
 
     def _is_only(self, at: int, path: list, item: Any) -> bool:
-        """Whether the case hands an item on as it is, so that no other is right.
+        """Return whether the case returns an item unchanged, so that no other item would be right.
 
-        Other values are put in its place, and the outcome must hold all of these.
+        To find out, other values are put in the item's place: the outcome must contain all of them.
         """
-        if isinstance(item, bool):  # the other one is wrong
+        if isinstance(item, bool):  # a bool has only one other value, which is wrong
             return True
         marked = mapped(_mark, item)
         held = leaves(self._with_item(at, path, marked).value)
@@ -328,15 +334,27 @@ class _SmallCase:
 
 @dataclasses.dataclass(frozen=True)
 class _InWords:
-    """A case that is told in words, since no line to paste shows it."""
+    """A case that is described in words, because no line to paste shows it."""
 
     check: Check
     case: Case
-    other: Case  # the same of another draw
+    other: Case  # the same case, drawn with another seed
 
     def example(self, connection: Connection, named: Candidate | None = None) -> Example | None:
         said = told(self.check, self.case, self.other, connection, named)
         return Example("", said=said) if said else None
+
+
+def _of_effect(want: Any, got: Any) -> str:
+    """Return in words how printed texts or drawn figures differ; empty for long values."""
+    wrong = compare(got, want)
+    if wrong is None or len(wrong.detail) > MAX_CALL:
+        return ""
+    if isinstance(want, str) and isinstance(got, str) and short(want) and short(got):
+        return f"expected {short(want)}, printed {short(got)}"
+    where = f"at {wrong.where}: " if wrong.where else ""
+    detail = f": {' '.join(wrong.detail.split())}" if wrong.detail else ""
+    return f"{where}{wrong.summary}{detail}"
 
 
 def _same(check: Check, got: Call, want: Call) -> bool:
@@ -348,9 +366,10 @@ def _same(check: Check, got: Call, want: Call) -> bool:
 
 
 def _unlike(check: Check, want: Any, got: Any) -> tuple[str, str, str] | None:
-    """Return what tells two tensors apart beside their numbers, and both; None if nothing does.
+    """Return a property that differs between two tensors, and its two values. Numbers do not count.
 
-    Other strides are told only where all else agrees.
+    Return None if there is no such property. Strides are compared only if all other properties are
+    equal.
     """
     row = grid(want)
     if row is None or row is not grid(got):
@@ -385,7 +404,7 @@ def _mark(value: Any) -> Any:
 
 
 def _is(mark: Any, other: Any) -> bool:
-    """Whether it is the same object or, of tensors, an equal one: a case may detach or copy it."""
+    """Return whether both values are one object, or equal tensors: a case may copy a tensor."""
     row = grid(mark)
     if row is None or row is not grid(other):
         return mark is other
@@ -399,7 +418,7 @@ def _grads(value: Any) -> list[bool]:
 
 
 def _smallest(key: AnswerKey, parts: Iterable[str], seed: str) -> Iterator[_SmallCase | _InWords]:
-    """Yield cases of these parts: small ones to paste first, and those that have words last."""
+    """Yield cases of these parts: first small cases to paste, and last the cases with words."""
     if set(parts) & _shown_parts(key.check):
         yield from _smallest_to_paste(key, parts, seed)
     drawn = [_small_cases(key.check, f"{seed}/{which}", REACHES[1]) for which in "ab"]
@@ -409,10 +428,10 @@ def _smallest(key: AnswerKey, parts: Iterable[str], seed: str) -> Iterator[_Smal
 
 
 def _smallest_to_paste(key: AnswerKey, parts: Iterable[str], seed: str) -> Iterator[_SmallCase]:
-    """Yield cases of these parts that can be pasted: small ones first, those of every seed last.
+    """Yield cases of these parts that can be pasted: small cases first, fixed cases last.
 
-    Of one size, plain cases come before those with a condition in words, or with an unusual dtype
-    or layout, and those without anything in them come last: they show least.
+    Among cases of the same size, plain cases come first, then cases with a condition in words or an
+    unusual dtype or layout. Cases with an empty argument come last, because they show least.
     """
     check, corners, seen = key.check, [], set()
 
@@ -435,9 +454,9 @@ def _smallest_to_paste(key: AnswerKey, parts: Iterable[str], seed: str) -> Itera
 
 
 def _small_cases(check: Check, seed: str, reach: int) -> list[Case]:
-    """Draw small cases; return none where the generator finds none, since a verdict stands without.
+    """Draw small cases; return an empty list if the generator fails: a verdict may lack an example.
 
-    A generator may need more sizes than a reach has, or search in vain for numbers that tell.
+    A generator may need more sizes than a reach allows, or may not find usable numbers.
     """
     try:
         return check.draw_cases(seed, SmallDraw, reach=reach)
@@ -455,7 +474,7 @@ def _texts(check: Check, cases: Iterable[Case]) -> frozenset[str]:
 
 @lru_cache(maxsize=64)
 def _hidden(key: AnswerKey) -> frozenset[str]:
-    """Return the texts of the calls of the run's own cases, as far as they can be shown."""
+    """Return the texts of those calls in the run's own cases that could be shown."""
     return _texts(key.check, key.cases)
 
 

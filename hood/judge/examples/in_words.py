@@ -1,8 +1,9 @@
-"""Tell a failing case in words: what was asked, what should have come, and what came.
+"""Describe a failing case in words: the question, the expected result, and the learner's result.
 
-This is for cases that no line to paste can ask, such as those that train a model. A case must have
-words for what it asks (``shown``). What it expects must hang on what was drawn: else it could be
-the answer itself, and a learner who failed would be told it.
+For some cases there is no line to paste, for example if the case trains a model. Such a case is
+described in words. For this, the case must have words for its question (``shown``). The expected
+result must depend on the drawn values. Otherwise the expected result could be the answer to the
+exercise, and the example would reveal the answer.
 """
 
 from __future__ import annotations
@@ -29,10 +30,10 @@ def told(
     connection: Connection,
     named: Candidate | None = None,
 ) -> str:
-    """Return what goes wrong in a case, as a clause; empty if that cannot be told.
+    """Return what goes wrong in a case, as a clause; empty if it cannot be described.
 
-    The code must fail it twice in the same way, and behave like ``named``, if given. ``other`` is
-    the same case of another draw.
+    The code must fail the case twice in the same way, and behave like ``named``, if given.
+    ``other`` is the same case, drawn with another seed.
     """
     got = play(check, connection, case)
     want = play(check, InProcess(check.right), case)
@@ -51,8 +52,8 @@ def told(
 
 
 def behaves_like(check: Check, case: Case, got: CaseOutcome, named: Candidate) -> bool:
-    """Return whether a misconception does in a case exactly what the learner's code did."""
-    with warnings.catch_warnings():  # what it warns of is not the learner's
+    """Return whether a misconception has exactly the outcome of the learner's code in a case."""
+    with warnings.catch_warnings():  # the misconception's warnings are not the learner's
         warnings.simplefilter("ignore")
         return alike(check, got, play(check, InProcess(named.thing), case))
 
@@ -60,9 +61,9 @@ def behaves_like(check: Check, case: Case, got: CaseOutcome, named: Candidate) -
 def _compared(
     check: Check, case: Case, got: CaseOutcome, want: CaseOutcome
 ) -> tuple[list[Any], str] | None:
-    """Return the path to a short item that differs, and what is said of it; None if there is none.
+    """Return the path to a short item that differs, and a text about the item; or None.
 
-    A fact that does not hold is told by the verdict already.
+    If a place is described by a whole sentence, no text is needed: the verdict shows the sentence.
     """
     wrong = compare(got.value, want.value, tolerance=check.tolerance, strides=check.strides)
     if wrong is None:
@@ -72,7 +73,8 @@ def _compared(
         return None
     guess = f" ({hedged(wrong.guess)})" if wrong.guess not in ("", MISSING_RETURN) else ""
     path = list(wrong.path)
-    if wrong.kind in ("type", "shape", "dtype", "keys"):  # that says it all, and shows no value
+    # the summary is enough; no value is needed
+    if wrong.kind in ("type", "shape", "dtype", "keys"):
         return path, f"{f'{where}: ' if where else ''}{wrong.summary}{guess}"
     expected, came = want.value, got.value
     for key in path:
@@ -92,7 +94,7 @@ def _compared(
 
 
 def _is_constant(check: Check, want: CaseOutcome, other: CaseOutcome, path: list[Any]) -> bool:
-    """Whether the same is expected at a place, whatever was drawn."""
+    """Return whether the expected value at a place is the same in both draws."""
     one, two = want.value, other.value
     try:
         for key in path:

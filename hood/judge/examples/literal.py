@@ -14,22 +14,30 @@ from hood.judge.connection.course_code import is_of_course
 from hood.judge.values import table
 from hood.judge.values.kind import Unprintable as Unprintable
 
-MAX_ITEMS = 60  # numbers and containers; nobody reads more in one line
+MAX_ITEMS = 60  # numbers and containers in one line
 MAX_CHARACTERS = 400
 
 
 def literal(value: Any, digits: int = 0) -> str:
     """Return an expression that makes a value.
 
-    For a tensor it also makes the same dtype, strides, offset and storage. The expression uses no
-    names but ``torch``, ``np`` and those of the course's data classes. ``digits`` are significant
-    digits of numbers with a fraction; 0 for as many as are exact. Raises Unprintable if there is no
-    such expression, or none that is short.
+    For a tensor, the expression also makes the same dtype, strides, offset and storage. The only
+    names in the expression are ``torch``, ``np`` and the names of the course's data classes.
+    ``digits`` is the number of significant digits of fractions; 0 for exact numbers. Raises
+    Unprintable if there is no short expression.
     """
     text = _Writer(digits).text(value)
     if len(text) > MAX_CHARACTERS:
         raise Unprintable("too long")
     return text
+
+
+def in_order(items: Iterable[Any]) -> list[Any]:
+    """Return a set's items in the order that people expect, or at least in a fixed order."""
+    try:
+        return sorted(items)
+    except TypeError:
+        return sorted(items, key=repr)
 
 
 class _Writer:
@@ -40,13 +48,14 @@ class _Writer:
 
     def text(self, value: Any) -> str:
         self.spend(1)
-        value = value.item() if isinstance(value, np.generic) else value
         if row := table.kind(value):
             return row.literal(value, self)
+        value = value.item() if isinstance(value, np.generic) else value
         match value:
             case float():
                 usual = "torch" if "torch" in sys.modules else "np"
-                return self.number(value, sys.float_info.max, repr, usual)
+                text = self.number(value, sys.float_info.max, repr, usual)
+                return f"{text}0" if text.endswith(".") else text
             case complex() if not (math.isfinite(value.real) and math.isfinite(value.imag)):
                 raise Unprintable("a complex number that is not finite")
             case int() if abs(value) >= 10**40:
@@ -61,6 +70,9 @@ class _Writer:
                 return f"[{self._texts(value)}]"
             case tuple():
                 return f"({self._texts(value)}{',' if len(value) == 1 else ''})"
+            case set() | frozenset():
+                items = f"{{{self._texts(in_order(value))}}}" if value else "set()"
+                return items if isinstance(value, set) else f"frozenset({items})"
             case Mapping():
                 pairs = [f"{self.text(key)}: {self.text(item)}" for key, item in value.items()]
                 return "{" + ", ".join(pairs) + "}"
@@ -83,7 +95,7 @@ class _Writer:
             return f"{library}.nan"
         if math.isinf(value):
             return f"{library}.inf" if value > 0 else f"-{library}.inf"
-        # rounded up, the largest number would be infinite
+        # rounding must not turn the largest number into infinity
         rounds = self._digits and abs(value) < 0.99 * most
         text = str(float(f"{value:.{self._digits}g}")) if rounds else exact(value)
         return text.removesuffix("0") if text.endswith(".0") else text

@@ -1,4 +1,4 @@
-"""Write what came and what should have come, side by side and short, for one who reads both."""
+"""Write the learner's and the expected result as short texts, side by side."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from hood.judge.verdicts.subject import SubjectRaised
 
 MAX_MESSAGE = 160  # characters of an exception's message
 MAX_VALUE = 240  # characters of a value
-DIGITS = 4  # of results with a fraction, as torch prints them
+DIGITS = 4  # of fractions, as torch prints them
 
 
 def differing(check: Check, want: Any, got: Any) -> list[Any]:
-    """Return the keys of the items that differ; none where the two have no items in common."""
+    """Return the keys of the items that differ; an empty list if the keys are not the same."""
     keys: Iterable[Any] = ()
     if isinstance(want, dict) and isinstance(got, dict) and want.keys() == got.keys():
         keys = want
@@ -30,7 +30,7 @@ def differing(check: Check, want: Any, got: Any) -> list[Any]:
 
 
 def raised_in_words(raised: SubjectRaised) -> str:
-    """Return an exception's type and message in one line, cut where it is long."""
+    """Return an exception's type and message in one line; a long message is cut."""
     message = " ".join(raised.message.split())
     message = message if len(message) <= MAX_MESSAGE else message[:MAX_MESSAGE] + " …"
     return f"{raised.kinds[0]}: {message}" if message else raised.kinds[0]
@@ -46,9 +46,9 @@ def short(value: Any, digits: int = DIGITS, most: int = MAX_VALUE) -> str:
 
 
 def side_by_side(want: Any, got: Any) -> tuple[str, str]:
-    """Return both, with as many digits as show that they differ; the second at least by its type.
+    """Return both values, with all digits if they would look the same with fewer digits.
 
-    The first is empty if it is long.
+    A long ``want`` becomes "", and a long ``got`` becomes its type.
     """
     for digits in (DIGITS, 0):
         expected, shown = short(want, digits), short(got, digits)
@@ -58,9 +58,9 @@ def side_by_side(want: Any, got: Any) -> tuple[str, str]:
 
 
 def _plain(value: Any) -> Any:
-    """Return a contiguous copy of a tensor or array, and anything else as it is.
+    """Return a contiguous copy of a tensor or array; return any other value unchanged.
 
-    Raises Unprintable if it is large.
+    Raises Unprintable if the tensor or array is large.
     """
     row = grid(value)
     if row is None:

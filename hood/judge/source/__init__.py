@@ -1,1 +1,1 @@
-"""What can be read in the code of an answer, and what of it the process has recorded."""
+"""Read the code of an answer, and the record of its calls in the learner's process."""

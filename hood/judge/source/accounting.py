@@ -1,8 +1,9 @@
-"""Account for the names that an answer by hand uses: what an answer may use, and why it may not.
+"""Decide whether an answer that must be written by hand may use a name, and say why not.
 
-Of a path such as ``torch.exp`` two things are asked. Does it lead to what can't be read: code that
-is made while it runs, a file beside the notebook? And is it what its library has of itself, as the
-learner's process tells (:class:`Surroundings`)?
+There are two questions about a path such as ``torch.exp``. First, does the path lead to code that
+can't be read: code that is made at run time, or a file beside the notebook? Second, is the object
+the library's own, or was it replaced? The learner's process reports which objects were replaced
+(:class:`Surroundings`).
 """
 
 from __future__ import annotations
@@ -23,21 +24,21 @@ from hood.judge.source.cell_names import words
 
 COURSE = course(course_folder())
 TEXT_AS_CODE = "which runs text as code"
-ALL_NAMES = "which hands out all names at once"
-IMPORTS = "which imports what can't be read"
-INSIDE = "which reaches into the inside of Python"
-PYTORCHS_INSIDE = "which reaches into the inside of PyTorch"
-MACHINERY = "which gives the notebook's own machinery"
-REPLACES = "which replaces what names stand for"
-REPLACED = "which is not what the library has of itself: something replaced it"
-UNNAMED = "which binds `{}` without naming it"
-NOT_HERE = "which is of a module that is not installed where this is judged"
-SHELL = "whose result comes from outside of Python"
-UNWRITTEN = "which makes code without writing it"
-OTHER_PLACE = "which does work where it can't be seen"
-OF_COURSE = "which is of the course's own library, and the exercise does not name it"
-OWN_FILE = "which is a file beside the notebook, and files are not read"
-COMPUTED = "which asks for a name that is only known when it runs"
+ALL_NAMES = "which gives access to all names at once"
+IMPORTS = "which imports code that can't be read"
+INSIDE = "which accesses Python's internals"
+PYTORCHS_INSIDE = "which accesses PyTorch's internals"
+MACHINERY = "which gives access to the notebook's kernel"
+REPLACES = "which changes what names refer to"
+REPLACED = "which is no longer the library's own, because something replaced it"
+UNNAMED = "which binds the name `{}` without showing this name in its text"
+NOT_HERE = "which belongs to a module that is not installed on the judging machine"
+SHELL = "which takes its result from outside Python"
+UNWRITTEN = "which makes code that no cell contains"
+OTHER_PLACE = "which runs code in a place that the check can't see"
+OF_COURSE = "which is in the course's own library but is not named in the exercise"
+OWN_FILE = "which is a file beside the notebook, but the check reads only cells"
+COMPUTED = "which looks up a name that is known only at run time"
 
 
 def _why(table: dict[str, str]) -> dict[str, str]:
@@ -68,16 +69,16 @@ REFUSED = _why(
         "which belongs to the grader": f"hood {COURSE.drivers}",
     }
 )
-# Attributes that give access to the inside of a function, a frame or a module.
+# Attributes that give access to the internals of a function, a frame or a module.
 INSIDES = words(
     "__globals__ __code__ __closure__ __builtins__ __getattribute__ __subclasses__ __defaults__ "
     "__kwdefaults__ __loader__ __spec__ f_globals f_locals f_back f_builtins f_code gi_frame "
     "cr_frame ag_frame tb_frame gi_code co_code"
 )
-# Methods that Python calls for no operator of an answer, but to show a value.
+# Methods that Python calls to show a value. Operators in an answer do not call them.
 SHOWS = words("__repr__ __str__ __format__ __doc__ __module__ __dir__")
 
-# What records the calls of every answer, and what that rests on.
+# The modules that record the calls of answers, and the modules that they use.
 RECORDS = (
     "hood.judge.connection.",
     "hood.judge.values.",
@@ -87,21 +88,20 @@ RECORDS = (
     "torch.overrides.",
     "torch._ops.",
 )
-SAID = ("replaced", "own_files")  # fields of what a process says of its surroundings
+SAID = ("replaced", "own_files")  # fields of a process's report on its surroundings
 
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What the learner's process says of the modules that an answer may use."""
+    """The report of the learner's process on the modules that an answer may use."""
 
-    # What modules and classes have that they did not have of themselves, by its path
-    replaced: frozenset[str] = frozenset()
-    own_files: frozenset[str] = frozenset()  # modules whose files do not belong to the environment
-    too_many: bool = False  # whether there were more of them than it may name
+    replaced: frozenset[str] = frozenset()  # paths of added or replaced callables
+    own_files: frozenset[str] = frozenset()  # modules from files outside the environment
+    too_many: bool = False  # whether the report was too long
 
     @classmethod
     def told_by(cls, connection: Connection) -> Surroundings:
-        """Ask the process that is judged. Raises OutOfTime and ConnectionLost, as each question."""
+        """Ask the learner's process. This may raise OutOfTime or ConnectionLost."""
         try:
             told = connection.ask({"do": "surroundings"}).get("value")
         except NotByValue:
@@ -121,10 +121,11 @@ class Used:
         self._names = frozenset(name for path in self._paths for name in path.split("."))
 
     def touches(self, replaced: str) -> bool:
-        """Return whether code that uses these paths may use what was replaced at a path.
+        """Return whether code that uses these paths may use the replaced object at a path.
 
-        It does where it uses that name of anything, or the class that has it: ``Linear``, where
-        ``torch.nn.Linear.forward`` was replaced. Operators use a tensor's methods with underscores.
+        For example, suppose that ``torch.nn.Linear.forward`` was replaced. The code may use the
+        replacement if it uses the class ``Linear``, or an attribute ``forward`` of any object.
+        Operators such as ``+`` use a tensor's methods with underscores.
         """
         *place, name = replaced.split(".")
         implicit = name.startswith("__") and name not in SHOWS
@@ -138,7 +139,7 @@ class Used:
 
 
 def refused(path: str, around: Surroundings) -> str:
-    """Return why an answer may not use a path, in a clause; empty if it may."""
+    """Return in a clause why an answer may not use a path; empty if the answer may use it."""
     root = path.partition(".")[0]
     if not INSIDES.isdisjoint(path.split(".")):
         return INSIDE
@@ -155,10 +156,10 @@ def refused(path: str, around: Surroundings) -> str:
 
 @lru_cache(maxsize=4096)
 def listed(path: str) -> str:
-    """Return what REFUSED says of a path, or of one that it is below or goes through."""
+    """Return the reason in REFUSED for a path, a path above it, or a path that it goes through."""
     parts = path.split(".") if not path.startswith(".") else []
     for first in range(len(parts)):
-        # torch.trace is not the module trace, and torch.signal not the module signal
+        # torch.trace is not the module trace, and torch.signal is not the module signal
         if first and _module(parts[: first + 1]) is not sys.modules.get(parts[first], path):
             continue
         for end in range(first + 1, len(parts) + 1):
@@ -176,7 +177,7 @@ def _module(parts: list[str]) -> ModuleType | None:
 
 @lru_cache(maxsize=256)
 def is_installed(root: str) -> bool:
-    """Return whether a module comes with Python or can be imported where this is judged."""
+    """Return whether a module comes with Python or can be imported on this machine."""
     if root in sys.builtin_module_names or root in sys.stdlib_module_names:
         return True
     try:

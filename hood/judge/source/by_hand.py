@@ -1,35 +1,36 @@
 """Enforce the rules of exercises that must be solved by hand: what an answer may not use.
 
-A rule (:class:`hood.judge.checks.exercise.ByHand`) is about what reaches the answer: the statements
-that define it, every name that they use, and what replaces a thing of a library that they use. They
-are read (:mod:`hood.judge.source.learner_source`); what stands elsewhere in the notebook costs
-nothing. The rule applies to things of a library and to attributes of values, not to the learner's
-own names. While the cases are played, the learner's process records what their code calls of torch,
-whatever they call it by (:mod:`hood.judge.connection.rpc_server`). Cells that come with the lab are
-trusted.
+A rule (:class:`hood.judge.checks.exercise.ByHand`) applies to the statements that define an answer,
+to every name that they use, and to replacements of library objects that they use. These statements
+are read (:mod:`hood.judge.source.learner_source`). The rule does not restrict other code in the
+notebook. The rule forbids objects of a library and attributes of values, not the learner's own
+names. While the cases are played, the learner's process records the calls of torch, under any alias
+(:mod:`hood.judge.connection.rpc_server`). Cells that come with the lab are trusted.
 
-Each name that the answer uses must be accounted for. It is a builtin; or a cell that can be read
-binds it; or a library has it of itself. What can't be accounted for is refused by that name: code
-that is made while it runs, what a cell bound without naming it, a function of torch that something
-replaced, a file beside the notebook. The learner's process says which names got a new value while a
-statement ran, and what modules have that they did not have of themselves
-(:mod:`hood.judge.connection.originals`).
+Each name that the answer uses must have a known origin: a builtin, a cell that can be read, or a
+library's own name. Any other name is refused. Examples are a name that is computed at
+run time, a name that a cell bound although the cell's text does not show this name, a function of
+torch that something replaced, and a module that is a file beside the notebook. The learner's
+process reports which names got a new value while a statement ran, and what was added or replaced in
+modules (:mod:`hood.judge.connection.originals`).
 
 What can't be seen:
 
-- The record, and what names stand for, are claims of the learner's process. What computes a name
-  while a cell runs can replace what makes them: a deliberate act, in a cell that a person can read.
-- The record hears torch's functions and methods alone: no NumPy, no classes such as
-  ``torch.optim.SGD``, no ``torch.func``, and nothing inside of a call of torch, such as a
-  ``backward``. These are read. So ``getattr(array, "str" + "ides")`` and
-  ``for lib in [torch]: lib.optim.SGD`` are not seen.
-- What was computed before the cases are played is read, and not heard. The reader follows names; it
-  does not follow a container that is filled under another name.
-- A name that the answer's code gives to an attribute of anything counts as its own on everything.
-- Only what the rule names is forbidden, in families (``*backward*``): a function of a library that
-  does the same work under a name that no pattern covers is accepted.
-- Results that were typed in or computed elsewhere can't be told from computed ones. The cases are
-  drawn anew for each grading, so such a table earns nothing by itself.
+- The record of calls, and the objects behind names, are claims of the learner's process. Code that
+  computes a name at run time can replace the recorder. Nobody does this by mistake, and a person
+  can read the code in its cell.
+- The record has only torch's functions and methods: no NumPy, no classes such as
+  ``torch.optim.SGD``, no ``torch.func``, and no calls inside a call of torch, such as a
+  ``backward``. Code that uses these is read, but not recorded. So ``getattr(array, "str" +
+  "ides")`` and ``for lib in [torch]: lib.optim.SGD`` are not seen.
+- Code that ran before the cases are played is read, but its calls are not recorded. The check
+  follows names, but not a container that is filled under another name.
+- If the answer's code gives an attribute to any object, that name counts as the answer's own name
+  on all objects.
+- A rule forbids names by patterns, such as ``*backward*``. A library function that does the same
+  work is accepted if no pattern covers its name.
+- Results that were typed in or computed elsewhere look like results of the code. But each grading
+  draws new cases, so a table of results earns no points.
 """
 
 from __future__ import annotations
@@ -58,12 +59,12 @@ from hood.judge.source.learner_source import NOWHERE, LearnerSource
 LIBRARIES = words("torch functorch numpy einops triton").union(COURSE.packages)
 
 
-# Of a chain of things that replace each other; no lab needs more than one.
+# Length of a chain of replacements; no lab needs a length above 1.
 MOST_ROUNDS = 4
 
 
 class RuleReader:
-    """What one learner's code says against the rule of one check.
+    """Find where one learner's code breaks the rule of one check.
 
     ``source`` has the notebook's cells; None if unknown.
     """
@@ -78,9 +79,9 @@ class RuleReader:
         self._said: dict[str, str] = {}
 
     def refusal(self, of: str | None) -> str:
-        """Return, in a sentence, why the answer, or one function ``of`` several, breaks the rule.
+        """Return in a sentence why the answer, or its function ``of``, breaks the rule.
 
-        It is empty if the answer keeps to the rule, if the check has no rule, or if the code is
+        The sentence is empty if the answer keeps the rule, the check has no rule, or the code is
         unknown.
         """
         rule, written, name = self._check.by_hand, self._source, of or self._check.name
@@ -91,15 +92,16 @@ class RuleReader:
                 said = _Reading(written, self._around, rule, _who(of), name).said()
             except RecursionError:
                 said = _about_hidden(_who(of), name, "which is defined in too many steps")
-            except Exception:  # no learner's code may end the grading
+            except Exception:  # a learner's code must not be able to end the grading
                 said = _about_hidden(_who(of), name, "which could not be read")
             self._said[name] = f"{said}; {rule.because}" if said else ""
         return self._said[name]
 
     def heard(self, of: str | None, called: Mapping[str, int]) -> str:
-        """Return the same of what the learner's process recorded.
+        """Return in a sentence why the recorded calls break the rule; empty if they don't.
 
-        ``called`` has the lines in which it called functions and methods of torch, by their paths.
+        ``called`` has the path of each called function or method of torch, and the line of the
+        call.
         """
         rule = self._check.by_hand
         if rule is None:
@@ -107,15 +109,17 @@ class RuleReader:
         for path, line in called.items():
             if name := forbidden(rule, path):
                 shown = path if f"`{name}`" in _who(of) else name
-                return f"{_who(of)} called `{shown}` when it ran, in line {line}; {rule.because}"
+                return (
+                    f"{_who(of)} called `{shown}` in line {line} during the check; {rule.because}"
+                )
         return ""
 
 
 def forbidden(rule: ByHand, path: str, own: Any = ()) -> str:
-    """Return the name by which a rule forbids something; empty if it does not.
+    """Return the name in a path that a rule forbids; empty if the rule allows the path.
 
-    ``path`` is dotted, from the library on, or from a dot on for an attribute of a value; ``own``
-    are attributes that the learner's own objects have.
+    ``path`` is dotted. The path begins with the library, or with a dot for an attribute of a value.
+    ``own`` are the attributes of the learner's own objects.
     """
     root, *parts = path.split(".")
     if root == "builtins" or path.endswith(".?") or allowed(rule, path):
@@ -128,9 +132,9 @@ def forbidden(rule: ByHand, path: str, own: Any = ()) -> str:
 
 
 def can_be_heard(rule: ByHand | None) -> bool:
-    """Return whether a rule forbids anything that the learner's process can record a call of.
+    """Return whether a rule forbids calls that the learner's process can record.
 
-    That is only torch's: there is nothing to hear where it is not loaded.
+    The process records only calls of torch, and only if torch is loaded.
     """
     return rule is not None and "torch" in sys.modules and _forbids_of_torch(rule)
 
@@ -148,7 +152,7 @@ def _forbids_of_torch(rule: ByHand) -> bool:
 
 
 def allowed(rule: ByHand, path: str) -> bool:
-    """Return whether a rule allows a path explicitly, which overrides everything else."""
+    """Return whether a rule explicitly allows a path; this overrides everything else."""
     return any(fits(path, pattern) for pattern in rule.allow_names)
 
 
@@ -162,7 +166,7 @@ def _who(of: str | None) -> str:
 
 
 class _Reading:
-    """One answer, ``name``, and everything that reaches it."""
+    """One answer, which is called ``name``, and all code that the answer depends on."""
 
     def __init__(
         self, written: LearnerSource, around: Surroundings, rule: ByHand, who: str, name: str
@@ -171,18 +175,18 @@ class _Reading:
         self._who, self._name = who, name
 
     def said(self) -> str:
-        """Return why it breaks the rule, in a sentence; empty if it does not.
+        """Return in a sentence why the answer breaks the rule; empty if it does not.
 
-        Raises RecursionError if too much is behind it.
+        Raises RecursionError if the answer uses too much code.
         """
         written, rule, who = self._written, self._rule, self._who
         if written.lost or self._around.too_many:
-            return _about_notebook(who, written.lost or "cells that replace too much of libraries")
+            return _about_notebook(who, written.lost or "cells that replace too much in libraries")
         behind, stored = self._behind()
         if not behind:
-            return _about_hidden(who, self._name, "which no cell defines where it could be read")
+            return _about_hidden(who, self._name, "which no cell defines in readable code")
         own = frozenset[str]().union(*(one.gives for one, _, _ in behind))
-        itself, trusted, _ = behind[0]  # which may be an import
+        itself, trusted, _ = behind[0]  # the statement may be an import
         hidden = ""
         uses = [(use, one, given, at) for one, given, at in behind for use in one.uses]
         uses.insert(0, (Use(self._name, "", itself.node), itself, trusted, NOWHERE))
@@ -212,14 +216,14 @@ class _Reading:
         if rule.max_lines is None or (count := written.lines_behind(self._name)) <= rule.max_lines:
             return ""
         return (
-            f"{who} has {count} lines, without blank ones, comments and docstrings, and may "
-            f"have {rule.max_lines}"
+            f"{who} has {count} lines, not counting blank lines, comments and docstrings; at most "
+            f"{rule.max_lines} are allowed"
         )
 
     def _behind(self) -> tuple[list[tuple[Statement, bool, int]], set[str]]:
-        """Return what is behind the answer, with statements that replace what it uses of a library.
+        """Return the statements that define the answer or replace objects that it uses.
 
-        With it come the paths of all that cells replace.
+        Also return the paths of everything that cells replace.
         """
         written, patches, stored = self._written, list[tuple[int, str]](), set[str]()
         for place, (one, given, before) in enumerate(written.statements()):
@@ -264,13 +268,13 @@ def shorten(node: ast.AST) -> str:
 
 def _about_hidden(who: str, code: str, why: str) -> str:
     return (
-        f"expected code whose every name can be followed in the cells; {who} has "
-        f"`{code}`, {why}. Write it out without that"
+        f"expected code in which every name can be followed through the cells; {who} has "
+        f"`{code}`, {why}. Write the answer without that code"
     )
 
 
 def _about_notebook(who: str, what: str) -> str:
     return (
-        f"expected a notebook whose names can be followed; it has {what}, so that what {who} uses "
-        "can't be told. Take that out"
+        f"expected a notebook in which names can be followed through the cells, but this notebook "
+        f"has {what}. So the check can't see what {who} uses. Remove such cells"
     )

@@ -1,4 +1,4 @@
-"""Read the names in a code cell: what each of its statements binds, reads and changes.
+"""Read the names in a code cell: the names that each statement binds, reads and changes.
 
 A cell is parsed as IPython runs it: magics and shell lines become Python first, and the code that a
 magic such as ``%time`` or ``%%capture`` runs is parsed like any other code.
@@ -17,19 +17,19 @@ from IPython.core.inputtransformer2 import TransformerManager
 
 
 def words(text: str) -> frozenset[str]:
-    """Return the set of the words of a text."""
+    """Return the set of words in a text."""
     return frozenset(text.split())
 
 
-# Characters of a cell above which its names are not cached, because they take much memory.
+# If a cell has more characters than this, its names are not cached, because they take much memory.
 LONG = 10_000
-# Magics that run their text as code of the notebook.
+# Magics that run the text after them as code of the notebook.
 PYTHON_MAGICS = words("time timeit capture prun")
 FROM_IPYTHON = words("run_line_magic run_cell_magic system getoutput")
 
 # Methods that put their arguments into a container.
 GROWS = words("append add insert extend update appendleft extendleft setdefault push put")
-# Functions that give an object the attributes which they are told.
+# Functions that give an object attributes by name.
 GIVES = words(
     "setattr namedtuple NamedTuple make_dataclass SimpleNamespace register_buffer "
     "register_parameter register_module add_module"
@@ -37,10 +37,10 @@ GIVES = words(
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Definition = Function | ast.ClassDef
-# Statements that bind their names whenever they run.
+# Statements that always bind their names when they run.
 BIND = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom, ast.Assign,
         ast.Expr, ast.Delete)  # fmt: skip
-# What an annotation that only names types does not have.
+# An annotation that contains such a node does more than name types.
 RUNS = (ast.Call, ast.NamedExpr, ast.Lambda, ast.Await, ast.ListComp, ast.SetComp, ast.DictComp,
         ast.GeneratorExp)  # fmt: skip
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
@@ -50,10 +50,10 @@ COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 class Use:
     """A dotted name in the code."""
 
-    root: str  # the global name that it begins with; empty if it begins with anything else
-    # What follows, such as ``.softmax``. Where ``root`` is empty, it is ``.softmax`` for an
-    # attribute of some value, and ``torch.softmax`` for what was imported inside a function. It
-    # ends in ``.?`` where the name is computed when the code runs.
+    root: str  # the global name at its beginning; empty if something else is there
+    # The rest of the name, such as ``.softmax``. If ``root`` is empty, the rest is ``.softmax`` for
+    # an attribute of some value, and ``torch.softmax`` for an import inside a function. The rest
+    # ends in ``.?`` if the name is computed at run time.
     rest: str
     node: Any  # the code
     stored: bool = False  # whether the attribute is set or deleted
@@ -64,16 +64,17 @@ class Statement:
     """The names of a statement at a cell's outermost level."""
 
     node: ast.stmt
-    lines: range = range(0)  # of the cell, decorators included
-    text: str = ""  # the line as it was written, where IPython makes Python of it
-    binds: frozenset[str] = frozenset()  # names that it binds whenever its cell runs to its end
-    may_bind: set[str] = field(default_factory=set)  # or whose objects it may change
-    declares: set[str] = field(default_factory=set)  # by ``global``: a later call may bind them
-    # For names that it binds by an import, or to another dotted name: that name, as in :class:`Use`
+    lines: range = range(0)  # its lines in the cell, with decorators
+    text: str = ""  # the line as it was written, if IPython translates it to Python
+    binds: frozenset[str] = frozenset()  # names that it binds if the cell runs to its end
+    may_bind: set[str] = field(default_factory=set)  # names that it may bind, or mutate
+    # names declared ``global``: a later call may bind them
+    declares: set[str] = field(default_factory=set)
+    # For names that it binds by an import or to a dotted name: the origin, as in :class:`Use`
     stands_for: dict[str, tuple[str, str]] = field(default_factory=dict)
-    uses: list[Use] = field(default_factory=list)  # what it reads, changes or calls
-    gives: set[str] = field(default_factory=set)  # attributes that it gives to its own objects
-    unseen: bool = False  # whether it bound its names by what its text does not show
+    uses: list[Use] = field(default_factory=list)  # the names that it reads, changes or calls
+    gives: set[str] = field(default_factory=set)  # attributes that it sets on its own objects
+    unseen: bool = False  # True if its text does not show how its names were bound
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +82,7 @@ class CodeCell:
     """A parsed cell."""
 
     statements: tuple[Statement, ...] = ()
-    unread: bool = False  # whether it could not be parsed here, although it may have run
+    unread: bool = False  # True if it could not be parsed here; the kernel may still have run it
 
 
 def read_cell(source: str) -> CodeCell:
@@ -98,7 +99,7 @@ def _read(source: str) -> CodeCell:
         return CodeCell(tuple(found))
     except (RecursionError, MemoryError):
         return CodeCell(unread=True)
-    except Exception:  # IPython could not parse it either, so nothing ran
+    except Exception:  # IPython could not parse the cell either, so nothing ran
         return CodeCell()
 
 
@@ -162,8 +163,10 @@ class _Names(ast.NodeVisitor):
 
     def __init__(self, statement: ast.stmt, lines: range):
         self.found = Statement(statement, lines)  # the names
-        # For each scope around a node, but for the notebook's, what its names stand for, as in
-        # :class:`Use`. The names of a class are not seen in its methods.
+        # One item for each scope around the visited node, except the notebook's scope. An item says
+        # whether the scope is a class, and maps each name of the scope to the ``root`` and the
+        # ``rest`` (see :class:`Use`) of what the name stands for. Methods do not see the names of a
+        # class.
         self._scopes: list[tuple[bool, dict[str, tuple[str, str]]]] = []
         bound = frozenset(bound_in([statement]))
         if isinstance(statement, BIND):
@@ -176,12 +179,12 @@ class _Names(ast.NodeVisitor):
         for depth, (of_class, names) in enumerate(reversed(self._scopes)):
             if name in names and (depth == 0 or not of_class):
                 return names[name]
-        if name == "locals" and self._scopes:  # those of a function are its own
+        if name == "locals" and self._scopes:  # a function's local names are not global
             return "", ""
         return name, ""
 
     def _set(self, name: str, stands_for: tuple[str, str]) -> None:
-        """Note what a name stands for, in the scope that binds it."""
+        """Record what a name stands for, in the scope that binds it."""
         if self._scopes and name in self._scopes[-1][1]:
             self._scopes[-1][1][name] = stands_for
         elif not self._scopes or name in self.found.may_bind:
@@ -197,7 +200,7 @@ class _Names(ast.NodeVisitor):
             self.found.uses.append(Use(root, rest, whole or node, stored))
 
     def _changes(self, node: ast.AST) -> None:
-        """Note that the object which an expression begins with may be changed."""
+        """Record that the object at the beginning of an expression may be changed."""
         while isinstance(node, (ast.Attribute, ast.Subscript, ast.Call)):
             node = node.func if isinstance(node, ast.Call) else node.value
         if isinstance(node, ast.Name) and (root := self._names(node.id)[0]):
@@ -305,7 +308,7 @@ class _Names(ast.NodeVisitor):
     visit_SetComp = visit_DictComp = visit_GeneratorExp = visit_ListComp
 
     def _inside(self, nodes: list[Any], names: set[str], of_class: bool = False) -> None:
-        """Visit nodes in a scope of their own that binds some names."""
+        """Visit nodes in a new scope that binds some names."""
         waiting, outer = list(nodes), set[str]()
         while waiting:
             node = waiting.pop()
@@ -323,7 +326,7 @@ class _Names(ast.NodeVisitor):
 
 
 def _parts(node: Any) -> tuple[ast.expr, str]:
-    """Split a dotted name into the expression that it begins with, and the rest with its dots."""
+    """Split a dotted name into the expression at the beginning, and the rest with the dots."""
     if isinstance(node, ast.Attribute):
         base, rest = _parts(node.value)
         return base, f"{rest}.{node.attr}"

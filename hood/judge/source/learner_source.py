@@ -1,8 +1,8 @@
-"""Follow names through the code cells that ran, from an answer to all that it uses.
+"""Follow names through the code cells that ran, from an answer to everything that it uses.
 
-The kernel says which names got a new value while a statement ran. Where the statement's text does
+The kernel reports which names got a new value while a statement ran. If the statement's text does
 not bind such a name (``exec``, ``globals()``, ``%run``), the text does not show what the name
-stands for: :attr:`~hood.judge.source.cell_names.Statement.unseen` says so.
+stands for: :attr:`~hood.judge.source.cell_names.Statement.unseen` is set.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from hood.judge.connection.originals import TOO_MANY
 from hood.judge.source.cell_names import CodeCell, Definition, Statement, Use, read_cell, words
 
-# Builtins of IPython, and what every module has.
+# Builtins of IPython, and a name of every module.
 OF_IPYTHON = words("get_ipython display __builtins__")
-NOWHERE = 1 << 62  # a place behind all statements
-# Limits on what is behind one name. Code that a person wrote keeps far below them.
+NOWHERE = 1 << 62  # a position after all statements
+# Limits on the code that one name depends on. A person's code stays far below them.
 MOST = 20_000  # statements
 MOST_CHARACTERS = 500_000  # of all paths that names may stand for
-MOST_STEPS = 300_000  # from a use to a path
-MOST_NAMES = 50_000  # that the kernel says were bound, of one notebook
-ANY_LINE = 0  # where the kernel does not say in which line of its cell a name was bound
+MOST_STEPS = 300_000  # steps from a use to a path
+MOST_NAMES = 50_000  # names that the kernel reports as bound in one notebook
+ANY_LINE = 0  # the line that bound a name, if the kernel does not report the line
 
 
 class LearnerSource:
     """The code cells that ran, in order. ``cells`` are sources for :meth:`add`."""
 
     def __init__(self, cells: Iterable[str] = ()):
-        # Why the names can't be followed at all; empty if they can
+        # Why names can't be followed; empty if they can be.
         self.lost = ""
         self._statements: list[tuple[Statement, bool, bool]] = []
         self._bound: dict[str, list[int]] = {}
@@ -50,11 +50,12 @@ class LearnerSource:
         finished: bool = True,
         bound: Mapping[int, Collection[str]] | None = None,
     ) -> None:
-        """Add the next cell. A cell that does not parse counts as empty, because none of it ran.
+        """Add the next cell. A cell that does not parse counts as empty, because it did not run.
 
-        ``given`` says whether it came with the lab, so that it is trusted; ``finished`` says
-        whether it ran to its end; if not, any of its statements may not have run. ``bound`` has
-        the names that got a new value while it ran, by line of the cell, or under ANY_LINE.
+        ``given`` says whether the cell came with the lab and so is trusted. ``finished`` says
+        whether the cell ran to its end. If the cell did not, some of its statements may not have
+        run. ``bound`` maps each line of the cell, or ANY_LINE, to the names that got a new value
+        while that line ran.
         """
         cell = read_cell(source)
         if cell.unread and finished and not given:
@@ -78,7 +79,7 @@ class LearnerSource:
     def _add_bound(
         self, cell: CodeCell, source: str, given: bool, line: int, names: Collection[str]
     ) -> None:
-        """Add what bound names in a line, where its text does not say so."""
+        """Add a statement for names that a line bound, if the line's text does not show them."""
         here = [one for one in cell.statements if line == ANY_LINE or line in one.lines]
         shown = self._declared.union(*(one.binds | one.may_bind for one in here))
         if not (hidden := frozenset(names) - shown):
@@ -94,20 +95,20 @@ class LearnerSource:
         self._add(Statement(node, text=text, binds=hidden, unseen=True), False, True)
 
     def statements(self) -> Iterator[tuple[Statement, bool, int]]:
-        """Yield all statements, each with whether it came with the lab, and ``before``.
+        """Yield for each statement: the statement, whether it came with the lab, and ``before``.
 
-        ``before`` is for :meth:`paths`. A function finds what is bound at the end, and a statement
-        at a cell's outermost level what was bound when it ran.
+        ``before`` is for :meth:`paths`. A function sees the names that are bound at the end; a
+        statement at a cell's outermost level sees the names that were bound when it ran.
         """
         for place, (statement, given, _) in enumerate(self._statements):
             yield statement, given, _before(statement, place, NOWHERE)
 
     def behind(self, name: str, also: Iterable[int] = ()) -> list[tuple[Statement, bool, int]]:
-        """Return the statements that define a name, and every name that they use.
+        """Return the statements that define a name, and those that define every name used there.
 
-        They are as :meth:`statements` yields them; what was called when a cell ran comes with what
-        was bound then. ``also`` are numbers of further statements, which then count as used. Raises
-        RecursionError if there are too many.
+        The result has the form of :meth:`statements`. A function that was called when a cell ran
+        sees the names that were bound then. ``also`` are numbers of further statements, which also
+        count as used. Raises RecursionError if there are too many statements.
         """
         found: dict[tuple[int, int], None] = {}
         waiting, asked = [(name, NOWHERE)], set[tuple[str, int]]()
@@ -137,8 +138,8 @@ class LearnerSource:
     def paths(self, use: Use, before: int = NOWHERE) -> frozenset[str]:
         """Return what a dotted name may stand for: paths such as ``torch.softmax``.
 
-        One that begins with a dot belongs to a value, and an empty one is such a value itself.
-        Raises RecursionError if there are too many.
+        A path that begins with a dot belongs to a value, and an empty path is a value itself.
+        Raises RecursionError if there are too many paths.
         """
         if not use.root:
             return frozenset({use.rest})
@@ -152,20 +153,20 @@ class LearnerSource:
             raise RecursionError
 
     def reads(self, name: str) -> set[str]:
-        """Return the global names that the code behind a name reads."""
+        """Return the global names that the code of a name reads."""
         return {use.root for one, _, _ in self.behind(name) for use in one.uses} - {""}
 
     def lines_behind(self, name: str) -> int:
-        """Return how many lines of the learner's code a name stands for, with all that it uses.
+        """Return how many lines of the learner's code define a name and everything that it uses.
 
-        A statement counts as one line, whatever it is broken into. Blank lines, comments,
-        docstrings, imports, and cells that came with the lab count nothing.
+        Each statement counts as one line, even if the learner spread it over several lines. Blank
+        lines, comments, docstrings, imports, and cells that came with the lab don't count.
         """
         own = {one.node for one, given, _ in self.behind(name) if not given}
         return sum(map(_lines, own))
 
     def _definitions(self, name: str, before: int) -> Iterator[int]:
-        """Yield the places that bind a name, back to the last one that certainly ran."""
+        """Yield the statements that bind a name, from the last back to one that certainly ran."""
         for place in reversed(self._bound.get(name, ())):
             if place < before:
                 yield place
@@ -196,10 +197,10 @@ class LearnerSource:
 
 
 def _may_have(module: str, name: str) -> bool:
-    """Return whether ``import *`` may give a name that nothing else certainly binds.
+    """Return whether ``import *`` may bind a name that no other statement certainly binds.
 
-    Few modules have a builtin's name. One that is not loaded here is taken to have none of them;
-    the kernel says which names it bound.
+    Few modules define the name of a builtin. So a module that is not loaded here is assumed to
+    define no such name. The kernel reports which names the import really bound.
     """
     loaded = sys.modules.get(module)
     return name in vars(loaded) if loaded else not hasattr(builtins, name)
@@ -210,7 +211,7 @@ def _before(statement: Statement, place: int, asked: int) -> int:
 
 
 class _Bare(ast.NodeTransformer):
-    """Takes imports, docstrings and other texts that are statements out of code."""
+    """Remove from code its imports, docstrings, and other constants that are statements."""
 
     def visit_Import(self, node: ast.AST) -> None: ...
 

@@ -1,4 +1,4 @@
-"""A row of the table of kinds of values: what a judge asks of each kind."""
+"""A row of the table of kinds of values: the methods that a judge needs for each kind."""
 
 from __future__ import annotations
 
@@ -17,34 +17,42 @@ class Unprintable(ValueError):
 
 
 class Writer(Protocol):
-    """What writes a literal, and counts how much is in it."""
+    """Writes a literal, and counts its numbers."""
+
+    def text(self, value: Any) -> str:
+        """Write a value that is inside of another value. Raises Unprintable if it is not short."""
 
     def spend(self, count: int) -> None:
-        """Count numbers that a literal shows. Raises Unprintable for too many."""
+        """Count numbers that a literal shows. Raises Unprintable for too many numbers."""
 
     def number(self, value: float, most: float, exact: Any, library: str) -> str:
-        """Write a number with a fraction, in as many digits as the writer may use.
+        """Write a number with a fraction, with the writer's number of digits.
 
-        ``most`` is its dtype's largest number. ``exact`` writes all digits. ``library`` is the name
-        that has ``nan`` and ``inf``.
+        ``most`` is its dtype's largest number. ``exact`` writes all digits. ``library`` is the
+        module with ``nan`` and ``inf``.
         """
 
 
 class Kind:
-    """A kind of values. By itself, one that is only sent, such as a dtype."""
+    """A kind of values. This base class is enough for values that are only sent, such as dtypes."""
 
-    tag: str  # of the codec's JSON
-    type: type
+    tag: str  # its key in the codec's JSON
+    type: type | tuple[type, ...]
     is_grid = False  # whether it is a :class:`Grid`
+    imports: tuple[str, ...] = ()  # lines that a literal needs, if labs do not have them
+
+    def row(self, value: Any) -> Kind:
+        """Return the row for this value: a type such as NumPy's array has more than one row."""
+        return self
 
     def sent(self, value: Any, encoder: Any) -> Any:
-        """Return what a message says of a value. Raises NotByValue if it can't be sent."""
+        """Return a value's content in a message. Raises NotByValue if it can't be sent."""
         raise NotImplementedError
 
     def received(self, content: Any, decoder: Any) -> Any:
-        """Return the value of what a message says, which may be anything.
+        """Return the value for a message's content, which may have any form.
 
-        Raises any of the errors that :func:`hood.judge.connection.codec.unpack` catches.
+        This may raise any error that :func:`hood.judge.connection.codec.unpack` catches.
         """
         raise NotImplementedError
 
@@ -54,10 +62,9 @@ class Kind:
 
 
 class Grid(Kind):
-    """A kind of values that hold numbers in a shape: they have ``shape`` and ``dtype``."""
+    """A kind of values like arrays: they contain numbers, and have ``shape`` and ``dtype``."""
 
     is_grid = True
-    imports: tuple[str, ...] = ()  # lines that a literal needs and no lab has of itself
 
     def words(self, value: Any) -> str:
         """Return a learner's words for the type, such as ``a tensor``."""
@@ -68,55 +75,111 @@ class Grid(Kind):
         raise NotImplementedError
 
     def numbers(self, value: Any) -> np.ndarray:
-        """Return the numbers as int64, float64 or complex128, in which each of them is exact."""
+        """Return the numbers as int64, float64 or complex128, without rounding."""
         raise NotImplementedError
 
     def equal(self, one: Any, other: Any) -> bool:
-        """Return whether two of one shape and dtype have equal numbers, where that is soon known.
+        """Test fast whether two values with the same shape and dtype have equal numbers.
 
-        NaN may differ from NaN.
+        This method may return False for equal values, for example with NaN.
         """
         raise NotImplementedError
 
     def unchanged(self, before: Any, after: Any) -> bool:
-        """Return whether two of one shape and dtype have the same numbers; NaN equals NaN."""
+        """Return whether values of the same shape and dtype have equal numbers. NaN equals NaN."""
         raise NotImplementedError
 
     def strides(self, value: Any) -> tuple[int, ...]:
-        """Return the strides, in elements, of a kind of which they may be asked; else nothing."""
+        """Return the strides in elements; empty if strides of this kind are never compared."""
         return ()
 
     def address(self, value: Any) -> int:
-        """Return where the storage lies, of a kind that can share one; else 0."""
+        """Return the address of the storage; 0 for a kind that can't share storage."""
         return 0
 
     def needs_gradient(self, value: Any) -> bool:
         return False
 
     def plain(self, value: Any) -> Any:
-        """Return a copy without the layout."""
+        """Return a contiguous copy, which does not have the layout of the original."""
         raise NotImplementedError
 
     def with_item(self, value: Any, key: Any, item: Any) -> Any:
-        """Return a copy with another item."""
+        """Return a copy with one item replaced."""
         raise NotImplementedError
 
     def marked(self, value: Any) -> Any:
-        """Return other numbers, of the same shape and dtype."""
+        """Return a value of the same shape and dtype, with other numbers."""
         raise NotImplementedError
 
 
+class Attribute(str):
+    """The name of an attribute, for a place inside a value: ``.index``, and not ``['index']``."""
+
+
+class Composed(Kind):
+    """A kind whose values are made of other values, such as a data frame of columns.
+
+    Two values are compared item by item, in the order of :meth:`items`.
+    """
+
+    watched = True  # whether a function could change a value that is its argument
+
+    def parts(self, value: Any) -> Any:
+        """Return the values that ``value`` is made of, for example as a dict that can be sent.
+
+        Raises NotByValue if some of them can't be sent.
+        """
+        raise NotImplementedError
+
+    def made(self, parts: Any) -> Any:
+        """Return the value that is made of some parts, which may have any form.
+
+        The time and memory of this call must be proportional to the size of the parts. This may
+        raise any error that :func:`hood.judge.connection.codec.unpack` catches.
+        """
+        raise NotImplementedError
+
+    def items(self, value: Any) -> list[tuple[Any, Any]]:
+        """Return the places inside a value with their items; the first different item is reported.
+
+        A place is a key or an :class:`Attribute`. If two values agree up to a place, their next
+        place must be the same.
+        """
+        return [(Attribute(name), part) for name, part in self.parts(value).items()]
+
+    def words(self, value: Any) -> str:
+        """Return a learner's words for the type, such as ``a data frame``."""
+        raise NotImplementedError
+
+
+class Scalar(Kind):
+    """A kind of values without items, such as dates and fractions."""
+
+
+def expect(parts: Any, *types: type) -> list[Any]:
+    """Return the items of a list from a message. The items must have exactly these types.
+
+    ``object`` means any type. Raises NotByValue if the form is different.
+    """
+    if type(parts) is not list or len(parts) != len(types):
+        raise NotByValue("a message with a value of an unexpected form")
+    if any(of is not object and type(one) is not of for one, of in zip(parts, types, strict=True)):
+        raise NotByValue("a message with a value of an unexpected form")
+    return parts
+
+
 class Source(Protocol):
-    """A stream of random numbers of one kind, and how they are laid out. Dtypes are the kind's."""
+    """A stream of random values of one kind. Dtypes in its methods belong to this kind."""
 
     def dtype(self, dtype: Any) -> Any:
-        """Return a dtype; the usual one for None."""
+        """Return a dtype; for None, return the default dtype."""
 
     def form(self, dtype: Any) -> tuple[str, int]:
-        """Return ``f``, ``c``, ``i``, ``u`` or ``b``, and the largest whole number, or 0."""
+        """Return the dtype's kind, such as ``f`` or ``i``, and its largest integer, or 0."""
 
     def normal(self, shape: Sequence[int], dtype: Any, decimals: int | None = None) -> Any:
-        """Return normal numbers with a mean of 0.3, rounded to some decimals if given."""
+        """Return normal numbers with a mean of 0.3, rounded to ``decimals`` decimals if given."""
 
     def whole(self, low: int, high: int, shape: Sequence[int], dtype: Any) -> Any:
         """Return whole numbers from ``low`` to ``high`` - 1."""

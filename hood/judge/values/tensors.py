@@ -29,7 +29,7 @@ NAMES = {dtype: name for name, dtype in DTYPES.items()}
 GRAD, CONJ, NEG = "g", "c", "n"  # flags of a tensor, as letters
 
 SHORTEST, LONGEST = 6, 256  # elements of a tensor that is written as `torch.arange`
-EXACT = 2**52  # of the numbers below it, float64 has each whole one; above some, x + 1 is x
+EXACT = 2**52  # float64 has every whole number up to this; for much larger numbers, x + 1 is x
 # dtypes that torch.tensor infers from Python numbers
 INFERRED = {torch.float32, torch.int64, torch.bool, torch.complex64}
 NUMPYS = {torch.float64: np.float64, torch.float32: np.float32, torch.float16: np.float16}
@@ -40,7 +40,7 @@ class TensorKind(Grid):
 
     def sent(self, value: torch.Tensor, encoder: Any) -> list[Any]:
         if type(value).__torch_dispatch__ is not torch.Tensor.__torch_dispatch__:
-            # A subclass may have no storage, and its operators run the learner's code.
+            # A subclass may have no storage, and operators of a subclass run the learner's code.
             raise NotByValue(
                 f"a tensor of class {type(value).__name__}: expected the plain tensor inside it"
             )
@@ -94,11 +94,12 @@ class TensorKind(Grid):
         return value.detach().to(wide).cpu().resolve_conj().resolve_neg().numpy()
 
     def equal(self, one: torch.Tensor, other: torch.Tensor) -> bool:
-        # it can't take complex32
+        # torch.equal does not support complex32
         return one.dtype is not torch.complex32 and torch.equal(one, other)
 
     def unchanged(self, before: torch.Tensor, after: torch.Tensor) -> bool:
-        if torch.equal(before, after):  # the fast and usual case; to it, NaN differs from NaN
+        # the usual case; this test is fast, and False if there is a NaN
+        if torch.equal(before, after):
             return True
         if not (before.is_floating_point() or before.is_complex()):
             return False
@@ -139,7 +140,7 @@ class TensorKind(Grid):
         stored = plain.untyped_storage().nbytes() // plain.element_size()
         short = _spacing(plain, stored) or _is_constant(plain, stored)
         writer.spend(plain.dim() + 1 if short else stored)
-        # dimensions by stride, largest first: permuted so, a dense tensor is contiguous
+        # dimensions by stride, largest first: in this order, a dense tensor is contiguous
         strides = plain.stride()
         order = sorted(range(plain.dim()), key=lambda dim: -strides[dim])
         if _is_fresh(plain, stored):
@@ -197,7 +198,7 @@ def _numbers(tensor: torch.Tensor, writer: Writer) -> str:
 
 
 def _exact(dtype: torch.dtype, value: float) -> str:
-    """Write a number in as few digits as are exact in its dtype."""
+    """Write a number with the fewest digits that are exact in its dtype."""
     if dtype in NUMPYS:
         return str(NUMPYS[dtype](value))
     tries = (f"{value:.{digits}g}" for digits in range(1, 18))
@@ -206,15 +207,15 @@ def _exact(dtype: torch.dtype, value: float) -> str:
 
 
 def _is_fresh(tensor: torch.Tensor, stored: int) -> bool:
-    """Return whether a tensor is laid out like a new one and uses its whole storage."""
+    """Return whether a tensor is laid out like a new tensor and uses its whole storage."""
     alike = torch.empty(tensor.shape, dtype=tensor.dtype, device="meta").stride()
     return tensor.stride() == alike and tensor.storage_offset() == 0 and tensor.numel() == stored
 
 
 def _spacing(tensor: torch.Tensor, stored: int) -> tuple[int, str] | None:
-    """Return how a tensor's storage is made of consecutive whole numbers, or None.
+    """Return how to make a tensor's storage from consecutive whole numbers; None if impossible.
 
-    It returns the first of them; and what is done to each, such as ``* 0.5``, or an empty text.
+    The result is the first number, and the operation on each number, such as ``* 0.5``, or "".
     """
     if not SHORTEST <= stored <= LONGEST or tensor.dtype.is_complex or tensor.dtype is torch.bool:
         return None

@@ -1,6 +1,6 @@
-"""The verdict on an answer: its cases are drawn and played, and what came is compared.
+"""The verdict on an answer: draw cases, play them, compare the outcomes.
 
-`answer_key` has the cases of a seed with what the reference and the misconceptions make of them,
-`outcome` plays a case by way of `subject`, `difference` words what is not as expected, `diagnosis`
-names a mistake, and `judge` makes the verdict of all this.
+`answer_key` has a seed's cases, with the outcomes of the reference and of the misconceptions.
+`outcome` plays a case with a `subject`, `difference` describes a wrong outcome in words,
+`diagnosis` names the mistake, and `judge` makes the verdict.
 """

@@ -30,16 +30,19 @@ class AnswerKey:
         """Return the outcome of the reference for one of the cases.
 
         Raises ValueError if the reference returns a value that cannot be sent between processes, or
-        raises where the case does not say so, or another exception than it says; MemoryError if
-        this machine has too little memory.
+        does not raise exactly what the case expects; MemoryError if this machine has too little
+        memory.
         """
         check, found = self.check, self._outcome("", self.check.right, c)
-        if found.ran_short():  # raised, because a new grading process may have enough memory
+        if found.ran_short():  # not cached: a new grading process may have enough memory
             raise MemoryError(f"check {check.name!r}: {found.raised}")
         if found.unusable:
-            raise ValueError(f"check {check.name!r}: its reference returned {found.unusable}")
+            raise ValueError(
+                f"check {check.name!r}, part {c.part!r}: an argument or the result of "
+                f"the reference cannot be sent by value: {found.unusable}"
+            )
         if (found.raised.kinds[0] if found.raised else "") != c.raises:
-            said = f"the case says it raises {c.raises}" if c.raises else "the case does not say so"
+            said = f"the case expects {c.raises or 'no exception'}"
             got = f"raised {found.raised or 'nothing'}"
             raise ValueError(f"check {check.name!r}, part {c.part!r}: the reference {got}; {said}")
         return found
@@ -63,13 +66,14 @@ class AnswerKey:
         place = name, id(c)
         if place in self._known:
             return self._known[place]
-        with warnings.catch_warnings():  # what these answers warn of is not the learner's
+        with warnings.catch_warnings():  # these warnings are not the learner's
             warnings.simplefilter("ignore")
             found = play(self.check, InProcess(thing), c)
-        if not found.ran_short():  # cached, it would affect every later submission
+        if not found.ran_short():  # if cached, this outcome would affect all later submissions
             self._known[place] = found
         return found
 
 
-# Cached for the next submission of a run; more than the exercises of a lab, graded in turn.
+# Cached for the next submission of a run. A run grades a lab's exercises one after another. No lab
+# has more exercises than this.
 answer_key = lru_cache(maxsize=64)(AnswerKey)

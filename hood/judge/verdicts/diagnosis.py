@@ -1,18 +1,21 @@
 """Find the misconception that a learner's code behaves like, if there is one.
 
-A misconception is wrong code that is stored with its check. It *explains* a failed case if it does
-exactly what the learner's code did. It is *contradicted* if it is wrong in any case in which the
-learner's code is right or wrong in another way.
+A misconception is wrong code that is stored with its check. A misconception *explains* a failed
+case if its outcome is exactly the outcome of the learner's code. A misconception is *contradicted*
+if there is a case in which it is wrong, and in which the learner's code is right, or is wrong in
+another way.
 
 For a part that was failed, a misconception is
 
-- named, if it explains every failed case of the part, and at least two cases of the exercise if
-  the code failed two or more, and is not contradicted;
-- offered as a hint, if it explains more than half of the failed cases of the part and is not
-  contradicted. In the other failed cases it is right, so the code must have a second mistake.
+- named, if it is not contradicted and explains every failed case of the part. If the code failed
+  two or more cases of the exercise, the misconception must explain at least two of these;
+- offered as a hint, if it is not contradicted and explains more than half of the failed cases of
+  the part. In the other failed cases the misconception is right, so the code must have a second
+  mistake.
 
-If several qualify, the one that explains most cases of the exercise wins. If that leaves several
-which differ somewhere, none is reported.
+If several misconceptions qualify, the misconception that explains the largest number of cases of
+the exercise wins. If several misconceptions are left, and they differ in some case, the part gets
+no name and no hint.
 """
 
 from __future__ import annotations
@@ -37,16 +40,17 @@ class Diagnosis:
         self._explained: dict[str, set[int]] = {}
 
     def of(self, part: str) -> tuple[Candidate | None, Candidate | None]:
-        """Return the misconception to name for a failed part, and the one to offer.
+        """Return, for a failed part, the misconception to name, and the misconception to hint at.
 
-        At most one of the two is not None.
+        At least one of the two is None.
         """
         failed = [k for k in self._failed if self._played[k][0].part == part]
         named: list[Candidate] = []
         offered: dict[int, list[Candidate]] = {}
         for m in self._key.check.misconceptions:
-            # Most did in no case as the learner's code did, and the first cases are the same for
-            # most learners: to let each play every case would take longer than all the rest.
+            # Most misconceptions match no case, and for most learners the first failed cases are
+            # the same, so their outcomes are cached. Playing every case with each misconception
+            # would take longer than everything else.
             if not any(self._alike(m, k) for k in failed[:2]):
                 continue
             explained = self._explained_by(m)
@@ -63,7 +67,11 @@ class Diagnosis:
         return None, self._best(offered[max(offered)]) if offered else None
 
     def _best(self, fitting: list[Candidate]) -> Candidate | None:
-        """Return the one that explains most failed cases; None for a tie that leaves some over."""
+        """Return the misconception that explains the largest number of failed cases.
+
+        If several explain the same number of cases, return the first of them if each explains all
+        failed cases; else return None.
+        """
         counts = [len(self._explained_by(m)) for m in fitting]
         if counts.count(max(counts)) > 1 and max(counts) < len(self._failed):
             return None

@@ -17,7 +17,7 @@ from hood.judge.checks.guess import hedged
 from hood.judge.verdicts.outcome import OTHER_KIND, CaseOutcome
 from hood.judge.verdicts.subject import CallEffects
 
-Places = Mapping[str, str | Place]  # as hood.judge.checks.exercise.Case has them
+Places = Mapping[str, str | Place]  # as in hood.judge.checks.exercise.Case
 NOWHERE: Places = MappingProxyType({})
 
 
@@ -26,25 +26,25 @@ class Finding:
     """What is wrong with the outcome of one case."""
 
     words: str  # a clause without hidden values
-    quoted: str = ""  # the message of the learner's exception, which follows the clause; or empty
+    quoted: str = ""  # the message of the learner's exception, to put after the clause; or empty
 
     def __str__(self) -> str:
         return f"{self.words}: {self.quoted}" if self.quoted else self.words
 
 
 def in_case(case: Case, found: Finding) -> str:
-    """Return what is wrong in a case, after the case's own words for what it asks."""
+    """Return the case's own words for its question, and then what is wrong in the case."""
     return f"{case.shown}: {found}" if case.shown else str(found)
 
 
 def difference(
     check: Check, got: CaseOutcome, want: CaseOutcome, places: Places | None = NOWHERE
 ) -> Finding | None:
-    """Compare the learner's outcome with the reference's.
+    """Compare the learner's outcome with the reference's outcome.
 
-    ``places`` are descriptions of places in the value; None if nobody reads what is found. It
-    returns what is wrong; None if the outcomes agree. Raises MemoryError if this machine has too
-    little memory, which does not count against the code.
+    ``places`` are descriptions of places in the value; None if nobody reads the finding. Return
+    None if the outcomes are equal. Raises MemoryError if this machine has too little memory,
+    because that is not the code's fault.
     """
     try:
         return _difference(check, got, want, places)
@@ -55,7 +55,7 @@ def difference(
 
 
 def differs(check: Check, got: CaseOutcome, want: CaseOutcome) -> bool:
-    """Whether there is a :func:`difference`; much cheaper where one would have to be explained."""
+    """Return whether there is a :func:`difference`: faster, because no words are needed."""
     return difference(check, got, want, None) is not None
 
 
@@ -73,7 +73,7 @@ def _difference(
             return None
         expected = f"expected {with_article(kind)}"
         if got.raised is None:
-            return Finding(f"{expected}, but something was returned")
+            return Finding(f"{expected}, but the code returned a value")
         return Finding(f"{expected}, got {got.raised.kinds[0]}", got.raised.without_values())
     if got.raised is not None:
         return Finding(f"raised {got.raised.kinds[0]}", got.raised.without_values())
@@ -84,45 +84,62 @@ def _difference(
         if not agree(got.value, want.value, **how):
             return Finding("another value")
     elif wrong := compare(got.value, want.value, **how):
-        return Finding(_clause(wrong, got, want, places))
+        return Finding(_left_unchanged(check, got, want) or _clause(wrong, got, want, places))
     if check.sharing and [c.shares for c in got.calls] != [c.shares for c in want.calls]:
         if any(s is None for c in got.calls for s in c.shares):
             return Finding(
-                "right values, but in a storage of its own: a copy, where a view is asked for"
+                "right values, but the result is a copy with its own storage; expected a view of "
+                "the input"
             )
         return Finding(
-            "right values, but a view of the input, where a storage of its own is asked for"
+            "right values, but the result is a view of the input; expected a copy with its own "
+            "storage"
         )
     return None
 
 
 def _changed_inputs(check: Check, got: CaseOutcome) -> str:
-    """Return which inputs a function changed, by the names that the exercise gives them."""
+    """Say which inputs a function changed, with the names that the exercise gives them."""
     names = [name for call in got.calls for name in _names_of_inputs(check, call)]
     if not names:
-        return "the function changed one of its inputs, a tensor, array or list; work on a new one"
+        return (
+            "the function changed one of its inputs (a tensor, an array or a list); change a copy "
+            "instead"
+        )
     *others, last = dict.fromkeys(names)
     said = f"inputs {', '.join(others)} and {last}" if others else f"input {last}"
-    return f"the function changed its {said}; work on a new {'one each' if others else 'one'}"
+    return f"the function changed its {said}; change {'copies' if others else 'a copy'} instead"
+
+
+def _left_unchanged(check: Check, got: CaseOutcome, want: CaseOutcome) -> str:
+    """Say that a function did not change an input that it should change; empty if it did."""
+    if not (got.calls and want.calls) or got.calls[-1].touched or want.calls[-1].changed:
+        return ""
+    names = list(_names_of_inputs(check, want.calls[-1]))
+    if not names:
+        return ""
+    said = " and ".join(names)
+    return f"expected a change of {said} in place, but the function did not change {said}"
 
 
 def _names_of_inputs(check: Check, call: CallEffects) -> Iterator[str]:
-    """Yield the names of a call's inputs that were changed; none where they are a driver's.
+    """Yield the names of a call's changed inputs; yield nothing if a driver was called.
 
     The reference's parameters have the names that the exercise prescribes.
     """
     thing = check.right[call.of] if isinstance(check.right, dict) and call.of else check.right
-    if call.method:  # a module's `__call__` takes what its `forward` does
+    if call.method:  # a module's `__call__` has the parameters of its `forward`
         called = "forward" if call.method == "__call__" else call.method
         thing = getattr(thing, called, getattr(thing, call.method, None))
     try:
         names = [name for name in inspect.signature(thing).parameters if name != "self"]
-    except (TypeError, ValueError):  # as of a builtin
+    except (TypeError, ValueError):  # for example of a builtin
         names = []
     for place in () if call.driven else call.touched:
         if isinstance(place, str):
             yield f"`{place}`"
-        elif names:  # arguments beyond the names are items of the last, as of `*xs`
+        # more arguments than names: the last arguments are items of a parameter such as `*xs`
+        elif names:
             yield f"`{names[min(place, len(names) - 1)]}`"
 
 
@@ -131,17 +148,17 @@ def _clause(wrong: Difference, got: CaseOutcome, want: CaseOutcome, places: Plac
     if where.endswith("."):
         return where
     where += ": " if where else ""
-    if wrong.kind == "strides":  # the strides may be the answer, so they are not told
+    if wrong.kind == "strides":  # never show strides, because strides may be the answer
         return f"{where}right values, wrong strides"
     guess = "" if wrong.guess == MISSING_RETURN else wrong.guess
-    nothing = got.got is None and want.got is not None  # of what the last call returned
+    nothing = got.got is None and want.got is not None  # the last call returned None
     if nothing and returned and wrong.summary.endswith("got None"):
         guess = MISSING_RETURN
     return where + wrong.summary + (f" ({hedged(guess)})" if guess else "")
 
 
 def where_in_words(wrong: Difference, places: Places) -> tuple[str, bool]:
-    """Return where a difference lies, a whole sentence if that says all, and if it was returned."""
+    """Return the description of a difference's place, and whether that value was returned."""
     where, returned = f"at {wrong.where}" if wrong.where else "", True
     for path, described in places.items():
         if wrong.where == path or wrong.where.startswith(f"{path}["):
@@ -157,11 +174,12 @@ def where_in_words(wrong: Difference, places: Places) -> tuple[str, bool]:
 def alike(check: Check, got: CaseOutcome, candidate: CaseOutcome) -> bool:
     """Return whether two outcomes are the same: same values and effects, or same exception.
 
-    Which results share a storage is an effect only where the check asks for it: a dict in another
-    order, or a copy for a view, is no other mistake.
+    Shared storage counts as an effect only if the check requires it. A dict in another order, or a
+    copy in place of a view, is still the same mistake.
 
-    The messages of two exceptions must be equal, except for ``ValueError``: labs ask for it without
-    prescribing its words. Raises MemoryError if this machine has too little memory.
+    The messages of two exceptions must be equal. The message of a ``ValueError`` doesn't count,
+    because labs require this exception but don't prescribe its message. Raises MemoryError if this
+    machine has too little memory.
     """
     if got.raised is not None or candidate.raised is not None:
         if got.raised is None or candidate.raised is None:
@@ -178,7 +196,7 @@ def alike(check: Check, got: CaseOutcome, candidate: CaseOutcome) -> bool:
 
 
 def agrees(check: Check, got: Any, want: Any) -> bool:
-    """Return whether two values are the same to a check; those that cannot be compared are not.
+    """Return whether two values are equal for a check; False if they cannot be compared.
 
     Raises MemoryError if this machine has too little memory.
     """
@@ -186,5 +204,5 @@ def agrees(check: Check, got: Any, want: Any) -> bool:
         return agree(got, want, tolerance=check.tolerance, strides=check.strides)
     except MemoryError:
         raise
-    except Exception:  # values of any form, as in `difference`
+    except Exception:  # the values may have any form, as in `difference`
         return False

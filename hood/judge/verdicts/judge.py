@@ -1,7 +1,7 @@
 """Run a check against a learner's code and compute the verdict.
 
-The reference and the learner's code play the same cases. A part earns its points if all its cases
-agree. If they do not, each misconception plays the cases too, and
+The reference and the learner's code play the same cases. A part earns its points if the outcomes of
+all its cases agree. If some outcomes differ, each misconception plays the cases, too, and
 :mod:`hood.judge.verdicts.diagnosis` decides whether one of them behaves like the learner's code.
 """
 
@@ -30,13 +30,13 @@ from hood.judge.verdicts.difference import difference, differs, in_case
 from hood.judge.verdicts.outcome import CaseOutcome, play
 from hood.verdict import Cause, PartResult, Status, Verdict
 
-# Operators that hardly anybody calls by name: what stands in the learner's code.
+# Operators that hardly anybody calls by name, with the functions that call the operators.
 CALLED_BY = {
-    "aten.clone": " (as `contiguous` and `reshape` do)",
-    "aten._to_copy": " (as `to` and `float` do)",
+    "aten.clone": " (`contiguous` and `reshape` call it)",
+    "aten._to_copy": " (`to` and `float` call it)",
 }
-# The limit follows, where it is known.
-OUT_OF_TIME = "no answer before its time was up (an endless loop, or too slow"
+# The limit follows, if it is known.
+OUT_OF_TIME = "no answer in time (an endless loop, or code that is too slow"
 
 
 def judge(
@@ -49,7 +49,7 @@ def judge(
 ) -> Verdict:
     """Judge a function, class, value or dict of functions in this process.
 
-    ``source`` has the notebook's cells, for a rule about forbidden names; None if unknown;
+    ``source`` has the notebook's cells, for a rule about forbidden names; None if unknown.
     ``connect`` makes the connection to ``thing``.
     """
     with usual_settings():
@@ -58,11 +58,11 @@ def judge(
 
 
 def first_failure(key: AnswerKey, connection: Connection, suspect: int = 0) -> int | None:
-    """Play cases until the answer is wrong in one; return that case's number, or None.
+    """Play cases until the answer is wrong in a case; return the number of this case, or None.
 
-    This only tells whether an answer earns full points: the names that it uses are not checked and
-    nothing is explained. It raises what :func:`play` raises. ``suspect`` is the number of the case
-    to play first.
+    This function only finds out whether an answer earns full points. It explains nothing, and does
+    not check the names in the answer. It raises the same errors as :func:`play`. ``suspect`` is the
+    number of the case to play first.
     """
     check, unread = key.check, RuleReader(key.check, None)
     for number in sorted(range(len(key.cases)), key=lambda n: n != suspect):
@@ -78,8 +78,8 @@ def first_failure(key: AnswerKey, connection: Connection, suspect: int = 0) -> i
 def ask(key: AnswerKey, connection: Connection) -> list[CaseOutcome]:
     """Play the cases with the learner's code. The comparison comes later, in :func:`assess`.
 
-    When its time is up or it can no longer be called, the remaining cases are not played and count
-    as failed. It returns the outcome of each of the key's cases.
+    If the code's time is up, or if the code can no longer be called, the remaining cases are not
+    played and count as failed. Return the outcome of each of the key's cases.
     """
     outcomes: list[CaseOutcome] = []
     around = Surroundings()
@@ -92,7 +92,7 @@ def ask(key: AnswerKey, connection: Connection) -> list[CaseOutcome]:
     except OutOfOutput as much:
         unplayed = CaseOutcome(unusable=f"nothing more: {much}", cause=Cause.TOO_MUCH_OUTPUT)
     except OutOfTime as late:
-        said = f"{OUT_OF_TIME}: the limit is {late})" if str(late) else f"{OUT_OF_TIME})"
+        said = f"{OUT_OF_TIME}; the limit is {late})" if str(late) else f"{OUT_OF_TIME})"
         unplayed = CaseOutcome(unusable=said, cause=Cause.TIMEOUT)
     except ConnectionLost as lost:
         unplayed = CaseOutcome(unusable=f"nothing more: {lost}", cause=Cause.NO_REPLY)
@@ -140,17 +140,19 @@ def assess(
 
 
 def claims_of(key: AnswerKey) -> tuple[str, ...]:
-    """Return what can only be known from what the learner's own process says, in words.
+    """Return in words the facts that only the learner's own process reports.
 
-    It is what a call shows beside its result, and what the plays of the reference say of drivers:
-    no learner's process decides what is said of it.
+    There are two kinds of such facts: facts about calls (but not the results of calls), and the
+    claims of drivers that were recorded while the reference played. So a learner's process can't
+    change the list.
     """
     check = key.check
+    calls = [call for c in key.cases if not c.not_run for call in key.right(c).calls]
     said = {
         "which operators ran": check.by_hand is not None and check.by_hand.needs_trace,
         "which functions of torch were called": can_be_heard(check.by_hand),
-        "that names stand for what cells and libraries define": check.by_hand is not None,
-        INPUTS_KEPT: not check.changes_inputs,
+        "that names refer to what cells and libraries define": check.by_hand is not None,
+        INPUTS_KEPT: not check.changes_inputs and any(call.watched for call in calls),
         "that results share storage with the inputs": check.sharing,
     }
     shown = [claim for claim, is_made in said.items() if is_made]
@@ -185,7 +187,7 @@ def _judge_part(
     known, resembled = diagnosis.of(part.name)
     hint = ""
     if resembled:
-        like = f"this looks like “{resembled.name}”, though not everywhere"
+        like = f"in most of the wrong cases, your code behaves like “{resembled.name}”"
         hint = f"{like}: {resembled.explanation}"
     return replace(
         part,
@@ -206,7 +208,8 @@ def _broken_rule(check: Check, c: Case, got: CaseOutcome, look: RuleReader) -> s
     rule = check.by_hand
     if rule is None or not rule.holds_for(c.part):
         return ""
-    if said := look.refusal(c.of):  # it quotes the learner's code; operators have torch's names
+    # first, because this sentence quotes the learner's code; operators have torch's names
+    if said := look.refusal(c.of):
         return said
     who = f"`{c.of}`" if c.of else "your code"
     refused = rule.refused_ops(op for call in got.calls for op in call.ops)

@@ -1,8 +1,8 @@
 """The learner's code as a check sees it: an object that is called by value.
 
 Arguments and results are copied, storage by storage. A view stays a view of the copied storage, so
-strides, offsets and sharing survive, and the two sides never share bytes. A check is written the
-same way whether the code runs in this process or in another.
+strides, offsets and sharing survive, and the two sides never share bytes. A check is the same for
+code in this process and for code in another process.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from hood.course import course, course_folder
-from hood.judge.checks.compare import kind_of
+from hood.judge.checks.compare import EXACT, agree, kind_of
 from hood.judge.connection.codec import NotByValue
 from hood.judge.connection.drivers import WHOLE, Declared, NoDriver, declared, find_driver
 from hood.judge.connection.rpc_client import Connection
@@ -26,8 +26,8 @@ MAX_KINDS = 32
 MAX_RESUMES = 10_000  # of one generator
 PATH, MAX_LINE = re.compile(r"[A-Za-z_0-9.]{1,100}"), 1_000_000
 NUMBER = re.compile(r"(?<![\w.])\d+(\.\d+)?(e[+-]?\d+)?")
-# torch's messages about shapes and dimensions. They help and reveal no value. Of the message about
-# an index that is out of bounds, the index is left out, because it may be a value.
+# torch's messages about shapes and dimensions. These messages help, and reveal no value. The
+# pattern for an index out of bounds leaves out the index, because the index may be a value.
 SIZES = r"\[[-\d, ]*\]"
 ABOUT_SHAPES = re.compile(
     "|".join(
@@ -65,20 +65,20 @@ class SubjectRaised(Exception):
 
     def __init__(self, kinds: tuple[str, ...], message: str):
         super().__init__(f"{kinds[0]}: {message}" if message else kinds[0])
-        self.kinds = kinds  # the names of the exception's type and its bases, nearest first
-        self.message = message  # its first line, with the second if the first ends in a colon
+        self.kinds = kinds  # the names of the exception's type and base classes, nearest first
+        self.message = message  # the first line; also the second line, if the first ends in a colon
 
     @classmethod
     def of(cls, description: Any) -> SubjectRaised:
-        """Make this of what the learner's process says of an exception; ignore invalid parts.
+        """Make an instance from the description of an exception that the learner's process sent.
 
-        ``description`` is as :func:`hood.judge.connection.rpc_server.describe` gives it, or
-        anything else.
+        ``description`` should come from :func:`hood.judge.connection.rpc_server.describe`, but may
+        be anything. Invalid parts are ignored.
         """
         said = description if isinstance(description, dict) else {}
         names, message = said.get("kinds"), said.get("message")
         names = names[:MAX_KINDS] if isinstance(names, list) else []
-        # one line each: a name may stand in a comment that a learner is told to paste
+        # each name in one line, because it may be in a comment of an example to paste
         kinds = [" ".join(seen(k).split())[:100] for k in names if isinstance(k, str)]
         text = seen(message) if isinstance(message, str) else ""
         return cls(tuple(kinds) or ("Exception",), text[:1000])
@@ -86,8 +86,8 @@ class SubjectRaised(Exception):
     def without_values(self) -> str:
         """Return the message for a report, without the hidden inputs that it may quote.
 
-        Numbers of more than one digit become ``#``, except those in torch's messages about shapes.
-        A long message is cut.
+        Numbers of more than one digit become ``#``; torch's messages about shapes keep their
+        numbers. A long message is cut.
         """
         message, end = "", 0
         for sentence in ABOUT_SHAPES.finditer(self.message):
@@ -101,50 +101,85 @@ class SubjectRaised(Exception):
 class CallEffects:
     """The side effects of one call."""
 
-    changed: tuple[int, ...]  # positions, among the tensors and arrays, of those that changed
-    # The arguments in which they lie, each once: a position, or the name of a keyword argument
+    # Positions of the changed arguments among the tensors, arrays and tables; for other containers,
+    # the name of the argument.
+    changed: tuple[int | str, ...]
+    # The arguments with a change, each once: a position, or the name of a keyword argument. If the
+    # case asks for the arguments (``left_by``), no argument is in ``changed``.
     touched: tuple[int | str, ...]
-    # For each tensor returned, the position of the argument whose storage it views, or ``None`` for
-    # a storage of its own
+    # For each returned tensor: the position of the argument that shares the tensor's storage, or
+    # ``None`` if no argument does.
     shares: tuple[int | None, ...]
     ops: tuple[str, ...] = ()  # operators that used an argument's storage, if they were recorded
-    # What was called: the function's name in an exercise of several; the method of an instance
+    # What was called: the function's name, if the exercise has several, or an instance's method.
     of: str = ""
     method: str = ""
-    driven: bool = False  # whether a driver was called, so that the arguments are the driver's
+    driven: bool = False  # whether a driver was called; if so, the arguments are the driver's
+    watched: bool = False  # whether a change of an argument would be seen, and is not asked for
 
 
 class Subject:
     """A learner's function, class, value, or dict of functions.
 
-    Whatever calls it raises :class:`SubjectRaised` if the learner's code raised, and NotByValue if
-    a result cannot be sent or a reply is not valid. ``trace`` says whether to record the operators
-    that reach the dispatcher; ``listen`` says whether to record which of torch's functions the
-    learner's code calls.
+    Every call raises :class:`SubjectRaised` if the learner's code raised, and NotByValue if a
+    result cannot be sent or a reply is not valid. ``trace`` says whether to record the operators
+    that reach the dispatcher; ``listen`` says whether to record the torch functions that the
+    learner's code calls. ``watch`` says whether a change of a list, dict or set in the arguments is
+    an effect, too.
     """
 
-    def __init__(self, connection: Connection, *, trace: bool = False, listen: bool = False):
+    def __init__(
+        self,
+        connection: Connection,
+        *,
+        trace: bool = False,
+        listen: bool = False,
+        watch: bool = False,
+    ):
         self._connection = connection
+        self._watch = watch
         self._trace, self._listen = trace, listen
-        # The lines in which the learner's code called functions and methods of torch, by their
-        # paths, if it was listened to
+        # By the path of each function or method of torch: the line of its first call, if recorded.
         self.called: dict[str, int] = {}
-        self.claims: dict[str, None] = {}  # what rests on the word of the learner's process
+        self.claims: dict[str, None] = {}  # facts that only the learner's process reports
         self.calls: list[CallEffects] = []  # one :class:`CallEffects` for each call so far
         self.got: Any = None  # what the last call returned
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the function by value and return its result; a class returns a :class:`Handle`."""
+        """Call the function by value and return its result; for a class, a :class:`Handle`."""
         return self.run(args, kwargs)
 
     def __getitem__(self, name: str) -> Callable:
-        """Return the function of that name, in an exercise with several."""
+        """Return the function with this name, for an exercise with several functions."""
         return lambda *args, **kwargs: self.run(args, kwargs, name=name)
+
+    def printed(self, *args: Any, of: str | None = None, **kwargs: Any) -> str:
+        """Call the function and return the text that it printed, not its result.
+
+        ``of`` is the function's name, in an exercise with several functions.
+        """
+        return self.run(args, kwargs, name=of, prints=True)
+
+    def drawn(self, *args: Any, of: str | None = None, **kwargs: Any) -> Any:
+        """Call the function; return the figure or axes that it returned, or drew with pyplot.
+
+        The result is a :class:`hood.judge.values.figures.Drawn`, or None if there is no figure.
+        ``of`` is the function's name, in an exercise with several functions.
+        """
+        return self.run(args, kwargs, name=of, draws=True)
+
+    def left_by(self, *args: Any, of: str | None = None, **kwargs: Any) -> list[Any]:
+        """Call the function and return the arguments after the call, not the result.
+
+        Use this for a function that must change a list or a dict in place. ``of`` is the function's
+        name, in an exercise with several functions.
+        """
+        return self.run(args, kwargs, name=of, leaves=True)
 
     def generator(self, *args: Any, of: str | None = None, **kwargs: Any) -> RemoteGenerator:
         """Call the function, which must return a generator or another iterator.
 
-        ``of`` is the function, in an exercise with several.
+        ``of`` is the function's name, in an exercise with several functions.
         """
         return self._generator(args, kwargs, name=of)
 
@@ -164,28 +199,28 @@ class Subject:
         return RemoteGenerator(self, made.made, says)
 
     def drive(self, driver: str, *args: Any, of: str | None = None, **kwargs: Any) -> Any:
-        """Call a driver of the course, in the learner's process, with the learner's thing.
+        """Call a driver of the course, in the learner's process, with the learner's object.
 
-        ``driver`` is its name, such as ``dispatch:log_ops``; ``of`` is the function to pass, in an
-        exercise with several. It returns what the driver returned, by value. What it observed is a
-        claim from where the case reads it. Raises NoDriver if there is no such driver, or it does
-        not declare what it returns.
+        ``driver`` is its name, such as ``dispatch:log_ops``; ``of`` is the name of the function to
+        pass, in an exercise with several functions. Return the driver's result by value. A fact
+        that the driver observed becomes a claim when the case reads it. Raises NoDriver if there is
+        no such driver, or it does not declare its result.
         """
         whole, says = self._declared(driver)
         return self.as_declared(says, self.run(args, kwargs, name=of, driver=whole))
 
     def as_declared(self, says: Declared, came: Any) -> Any:
-        """Return what a driver returned; NotByValue if it is not what the driver declares."""
+        """Return a driver's result. Raises NotByValue if it does not have the declared form."""
         if not says.fits(came):
-            raise NotByValue(f"{kind_of(came)}: expected what the driver declares")
+            raise NotByValue(f"{kind_of(came)}: expected the form that the driver declares")
         return Told(came, says.observed, self) if isinstance(came, dict) else came
 
     def claim(self, words: str) -> None:
-        """Note that the case rests on something else that only the learner's process can say."""
+        """Record that the case depends on another fact that only the learner's process reports."""
         self.claims[words] = None
 
     def _declared(self, driver: str) -> tuple[str, Declared]:
-        """Return a driver's name with that of its package, and what it declares."""
+        """Return a driver's full name, and what it declares."""
         whole = f"{course(course_folder()).drivers}.{driver}"
         try:
             says = declared(find_driver(whole))
@@ -196,34 +231,50 @@ class Subject:
         return whole, says
 
     def value(self) -> Any:
-        """Return the learner's thing itself, by value."""
+        """Return a copy of the learner's object itself."""
         return self.ask(do="value")["value"]
 
     def run(self, args: tuple, kwargs: dict, **which: Any) -> Any:
         """Call the learner's code, and record the side effects in ``calls``.
 
-        ``which`` is what is called, as :class:`hood.judge.connection.rpc_server.Answerer` describes
-        it, or None for what is not meant. It returns the result, or a :class:`Handle` to an
+        ``which`` says what to call; :class:`hood.judge.connection.rpc_server.Answerer` describes
+        its keys. Keys with None are left out. Return the result, or a :class:`Handle` to an
         instance or a generator.
         """
-        asked = {"args": args, **which, "kwargs": kwargs or None, "trace": self._trace or None}
+        asked = {"args": args, "kwargs": kwargs or None, "trace": self._trace or None}
+        asked |= {"watch": (self._watch and "leaves" not in which) or None} | which
         reply = self.ask(do="call", **{key: v for key, v in asked.items() if v is not None})
         if isinstance(reply.get("made"), int):
             return Handle(self, reply["made"])
         before, after = stored_in((args, kwargs)), stored_in(reply["after"])
         if len(before) != len(after):
-            raise NotByValue("something after it put other tensors into its arguments")
+            raise NotByValue("something, but its arguments no longer contain the same tensors")
         came = self.got = reply["value"]
         pairs = enumerate(zip(before, after, strict=True))
-        changed = tuple(i for i, (b, a) in pairs if not _is_unchanged(b, a))
+        kept = "leaves" in which  # then the case asks for the changes
+        positions = [i for i, (b, a) in pairs if not (kept or _is_unchanged(b, a))]
+        changed: tuple[int | str, ...] = tuple(positions)
         shares = tuple(_argument_shared_by(t, after) for t in stored_in(came))
         ops = tuple(op for op in reply.get("ops", ()) if isinstance(op, str))
         where: list[int | str] = []  # the argument of each tensor and array
         for place, argument in (*enumerate(args), *kwargs.items()):
             where += [place] * len(stored_in(argument))
-        touched = tuple(dict.fromkeys(where[i] for i in changed))
+        touched = tuple(dict.fromkeys(where[i] for i in positions))
+        if kept and isinstance(came, list):
+            both = enumerate(zip(args, came, strict=False))
+            touched = tuple(p for p, (b, a) in both if not agree(a, b, tolerance=EXACT))
+        if "left" in reply:
+            left = dict((*enumerate(reply["left"][0]), *reply["left"][1].items()))
+            arguments = (*enumerate(args), *kwargs.items())
+            wrong = [p for p, one in arguments if not agree(left[p], one, tolerance=EXACT)]
+            touched = tuple(dict.fromkeys((*touched, *wrong)))
+            changed += tuple(f"argument {place}" for place in wrong)
         what = {"of": which.get("name") or "", "method": which.get("method") or ""}
-        called = CallEffects(changed, touched, shares, ops, **what, driven="driver" in which)
+        watched = not kept and bool(
+            before or ("left" in reply and _can_change((*args, *kwargs.values())))
+        )
+        driven = "driver" in which
+        called = CallEffects(changed, touched, shares, ops, **what, driven=driven, watched=watched)
         self.calls.append(called)
         return came
 
@@ -243,7 +294,7 @@ class Subject:
 
 
 class Handle:
-    """An instance of the learner's class, whose methods are called by value."""
+    """An instance of the learner's class. Its methods are called by value."""
 
     def __init__(self, subject: Subject, made: int):
         self._subject = subject
@@ -252,15 +303,16 @@ class Handle:
     def call(self, method: str, *args: Any, **kwargs: Any) -> Any:
         """Call a method and return its result; ``"__call__"`` calls the instance itself.
 
-        For a method that returns its instance, such as ``eval``, the result is a new handle to it.
+        For a method that returns its instance, such as ``eval``, the result is a new handle to the
+        instance.
         """
         return self._subject.run(args, kwargs, made=self.made, method=method)
 
     def gradients(self, upstream: Any, *args: Any) -> dict[str, Any]:
-        """Call the instance, a module, and send a gradient back through it.
+        """Call the instance, which is a module, and send a gradient back through it.
 
-        ``upstream`` is the gradient of the output, with the output's shape and dtype. It returns
-        what :func:`hood.judge.connection.torch_calls.gradients` returns.
+        ``upstream`` is the gradient of the output, with the output's shape and dtype.
+        :func:`hood.judge.connection.torch_calls.gradients` describes the result.
         """
         asked = {"made": self.made, "args": args, "upstream": upstream}
         return self._subject.ask(do="gradients", **asked)["value"]
@@ -271,24 +323,24 @@ class Handle:
 
 
 class RemoteGenerator:
-    """A generator of the learner's, which runs from one ``yield`` to the next when it is resumed.
+    """A generator of the learner's code, which runs from one ``yield`` to the next when resumed.
 
-    It may go on for ever: it is resumed as often as a case asks, and at most ``MAX_RESUMES`` times.
-    Which operators its body calls is not recorded.
+    The generator may be endless, so a case resumes it at most ``MAX_RESUMES`` times. The operators
+    in its body are not recorded.
     """
 
     def __init__(self, subject: Subject, made: int, says: Declared | None = None):
         self._subject, self._made = subject, made
-        self._says = says  # what a driver's generator returns in the end
+        self._says = says  # the declared result of a driver's generator
         self._left = MAX_RESUMES
 
     def resume(self, value: Any = None) -> tuple[str, Any]:
-        """Let it run on, with a value for its ``yield``.
+        """Resume the generator with a value for its ``yield``.
 
-        It returns ``("yield", x)``, or ``("return", x)`` at its end.
+        Return ``("yield", x)``, or ``("return", x)`` at its end.
         """
         if self._left == 0:
-            raise NotByValue(f"a generator that goes on after {MAX_RESUMES:,} values")
+            raise NotByValue(f"a generator of more than {MAX_RESUMES:,} values")
         self._left -= 1
         came = self._subject.ask(do="resume", made=self._made, value=value)["value"]
         if not (isinstance(came, tuple) and len(came) == 2 and came[0] in ("yield", "return")):
@@ -299,13 +351,13 @@ class RemoteGenerator:
         return came[0], came[1]
 
     def take(self, count: int) -> list[Any]:
-        """Return the next ``count`` values that it yields; fewer where it ends before."""
+        """Return the next ``count`` values of the generator; fewer values if it ends."""
         resumed = itertools.takewhile(lambda came: came[0] == "yield", iter(self.resume, None))
         return [value for _, value in itertools.islice(resumed, count)]
 
 
 class Told(dict):
-    """What a driver returned, by name. A case that reads what the driver observed claims it."""
+    """A driver's result. When a case reads a key that the driver observed, a claim is recorded."""
 
     def __init__(self, came: dict, observed: Mapping[str, str], subject: Subject):
         super().__init__(came)
@@ -317,7 +369,7 @@ class Told(dict):
         return super().__getitem__(key)
 
     def __iter__(self) -> Iterator[Any]:
-        # With a method of its own, Python copies this by `keys` and `__getitem__`.
+        # Because of this method, `dict(...)` uses `keys` and `__getitem__` to make a copy.
         return super().__iter__()
 
     def get(self, key: Any, default: Any = None) -> Any:
@@ -338,11 +390,11 @@ class Told(dict):
     def __eq__(self, other: object) -> bool:
         return dict(self) == other
 
-    __hash__ = None  # as of every dict
+    __hash__ = None  # as in every dict
 
 
 def read_whole(value: Any) -> Any:
-    """Return what a case returned, with each :class:`Told` in it read and copied as a dict."""
+    """Return a case's result, in which each :class:`Told` is read and copied as a dict."""
     if isinstance(value, dict):
         return {key: read_whole(value[key]) for key in value}
     if type(value) in (list, tuple):
@@ -352,7 +404,7 @@ def read_whole(value: Any) -> Any:
 
 def _without_numbers(text: str) -> str:
     said = NUMBER.sub(lambda n: n[0] if len(n[0]) == 1 else "#", text)
-    return "a number" if said == "#" else said  # as of a KeyError
+    return "a number" if said == "#" else said  # for example the message of a KeyError
 
 
 def _argument_shared_by(tensor: Any, arguments: list) -> int | None:
@@ -360,10 +412,19 @@ def _argument_shared_by(tensor: Any, arguments: list) -> int | None:
     return places.index(place) if place and place in places else None
 
 
+def _can_change(value: Any) -> bool:
+    """Return whether an argument without a storage can be changed in place."""
+    if isinstance(value, tuple):
+        return any(map(_can_change, value))
+    return isinstance(value, list | dict | set | bytearray) or dataclasses.is_dataclass(value)
+
+
 def _is_unchanged(before: Any, after: Any) -> bool:
     """Return whether an argument kept its shape, dtype and values; NaN equals NaN."""
     row = grid(before)
-    if row is None or row is not grid(after):
+    if row is None:
+        return agree(after, before, tolerance=EXACT)
+    if row is not grid(after):
         return False
     same = before.shape == after.shape and before.dtype == after.dtype
     return same and row.unchanged(before, after)

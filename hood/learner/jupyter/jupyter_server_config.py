@@ -1,6 +1,6 @@
-"""Let the kernels of a course's Jupyter server begin with the engine's start-up file.
+"""Make every kernel of a course's Jupyter server run the engine's start-up file.
 
-It lies beside this folder, and says what to run after a kernel died.
+After a kernel died, that file, `startup.py` beside this folder, lets cells say what to run.
 """
 
 import os

@@ -16,7 +16,8 @@ def _(n, block):
 
 @grid_size.cases
 def _(draw):
-    # powers of two first: to what fails already there, it is not said that the others are none
+    # Powers of two come first. If an answer fails for these, the verdict doesn't mention other
+    # block sizes.
     halves = (
         ([16, 128, 1024], ("one", "few", "many", "all but one"), ""),
         ([6, 7, 100], ("few", "many"), ", no power of two"),
@@ -38,10 +39,11 @@ def _(draw):
     yield case("a last block that isn't full", draw.integer(2, 5), 64, shown="less than one block")
     yield case("a last block that isn't full", 1, draw.integer(5, 64), shown="one element")
     yield case("a last block that isn't full", 2049, 1024, shown="one of 1024 places in use")
-    # float32 has no such n
+    # float32 can't represent this n
     shown = "2 ** 24 + 1 elements, blocks of 2 ** 20"
     yield case("a last block that isn't full", 2**24 + 1, 2**20, shown=shown)
-    # as many programs as a vector of some megabytes takes: too many to call oneself for each
+    # A vector of some megabytes needs as many programs as this. That is too many for a recursive
+    # function with a call for each program.
     blocks = draw.integer(20_000, 30_000)
     shown = "tens of thousands of programs"
     yield case("a last block that isn't full", 4 * blocks + 1, 4, shown=shown)

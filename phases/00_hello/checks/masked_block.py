@@ -28,12 +28,12 @@ def _(draw):
         yield case("a full block", 0, n, block, shown=place(0, grid))
         yield case("the last block", grid - 1, n, block, shown=place(grid - 1, grid))
         full = grid * block
-        shown = "the last program, every block full"
+        shown = "the last program, where every block is full"
         yield case("the last block", grid - 1, full, block, shown=shown)
-        shown = "the program after the last, every block full"
+        shown = "the program after the last, where every block is full"
         yield case("past the end", grid, full, block, shown=shown)
         yield case("past the end", grid, n, block, shown="the program after the last")
-    # in a set these come as 8, 6, 7
+    # A Python set returns these elements in the order 8, 6, 7. So an answer that uses a set fails.
     yield case("a full block", 2, 20, 3, shown=place(2, 7))
     yield case("a full block", 0, 17, 8, shown=place(0, 3))
     yield case("the last block", 2, 17, 8, shown=place(2, 3))

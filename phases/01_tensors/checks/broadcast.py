@@ -11,11 +11,11 @@ broadcast = Check(
     parts={"equal ranks": 1, "different ranks": 1, "sizes of 0": 1, "clashes": 1},
     reads="Broadcasting: a view with stride 0",
     by_hand=ByHand(
-        "the exercise is to find shape and strides from the numbers; torch would find them for you",
+        "the exercise is to compute shape and strides from the numbers, and not to ask torch for them",
         forbid_names=ASKS_WHERE
         | {"*broadcast*", "expand*", "meshgrid", "*empty*", "zeros*", "ones*"}
         | {"numpy.*broadcast*", "numpy.nditer", "numpy.meshgrid"},
-        # in the others strides are asked that no tensor and no array can have
+        # the other parts need no rule: they ask for strides that no tensor or array can have
         parts=frozenset({"clashes"}),
     ),
 )
@@ -29,7 +29,7 @@ def _broadcast_case(part, a, b, shown=""):
     def play(subject):
         came = subject(*a, *b)
         if shown == NO_CLASH:
-            return "no ValueError"  # what else is right about it, other parts ask
+            return "no ValueError"  # other parts test the rest of the result
         if not isinstance(came, (tuple, list)) or len(came) != 3:
             return came
         shape, strides_a, strides_b = came
@@ -78,7 +78,7 @@ def _(draw):
         yield _broadcast_case("different ranks", operand(a, b, c), operand(c))
         yield _broadcast_case("different ranks", operand(b, 1), operand(a, 1, c))
         yield _broadcast_case("different ranks", operand(a, a, transposed=transposed), operand(a))
-    # no tensor and no array has such sizes or strides
+    # no tensor or array can have such sizes or strides
     a, b, c = draw.shape(3)
     long, step, other = (beyond(draw) for _ in range(3))
     wide = (long, 1), (step, other)

@@ -28,7 +28,7 @@ def _(draw):
         return tuple(draw.integer(1, size - 1) for size in t.shape)
 
     def of_described(part, shape, strides, offset, index, shown=""):
-        """Of a tensor that torch can't make, so that nothing can be asked but its numbers."""
+        """A case with a described tensor. Only its sizes, strides and offset can be read."""
         layout = (shape, strides, offset, draw.choice((*DTYPES[:5], *OTHERS)))
         paste = Paste("byte_offset(Described({}, {}, {}, {}), {})", (*layout, index))
 
@@ -57,7 +57,7 @@ def _(draw):
         yield case("views with an offset", t, index_into(t))
         t = draw.tensor((3, draw.integer(4, 6)), dtype, layout="sliced")
         yield case("views with an offset", t, index_into(t))
-    # not both of four bytes
+    # at least one of the two dtypes has elements that don't take four bytes
     for rank, dtype in ((1, draw.choice(DTYPES[:5])), (3, draw.choice((torch.float64, torch.uint8)))):
         t = draw.tensor(draw.shape(rank, low=3), dtype)
         inside = index_into(t)
@@ -66,7 +66,7 @@ def _(draw):
             middle = (inside[0], -1, inside[2])
             yield case("negative indices", t, middle, shown="-1 in the middle dimension")
         yield case("negative indices", t, tuple(-i for i in inside), shown="only negative ones")
-    # the corners: the first element and the last, no dimension at all, a step of 0
+    # special cases: the first element, the last element, no dimensions, a stride of 0
     t = draw.tensor(draw.shape(3), torch.uint8)
     yield case("contiguous tensors", t, (0, 0, 0))
     yield case("contiguous tensors", t, tuple(size - 1 for size in t.shape))

@@ -27,7 +27,7 @@ def _(draw):
     wide = draw.tensor((draw.integer(4, 6), 9), torch.bfloat16)
     yield case("views", wide[1, 2])
     yield case("views", wide[1:1])
-    seven = draw.tensor((7,), torch.uint8)  # no whole number of the view's elements
+    seven = draw.tensor((7,), torch.uint8)  # 7 bytes are 3.5 elements of the view
     yield case("views", seven[:6].view(torch.float16)[1:])
     yield case("views", wide[1:3])
     yield case("views", wide[:, ::2])

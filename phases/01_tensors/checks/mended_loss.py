@@ -24,7 +24,7 @@ def _mended_loss(prediction, target):
 
 
 def _loss_case(part, prediction, target):
-    """The loss, and whether autograd can still see through it."""
+    """A case for the loss, and for whether a gradient can flow back through it."""
 
     told = {"[0]": "the loss", "[1]": "No gradient can flow back through the loss."}
 
@@ -36,8 +36,8 @@ def _loss_case(part, prediction, target):
 
 
 def _gradient_case(part, prediction, target):
-    """What comes back to the prediction: a loss may say that it has a graph, and have none."""
-    places = {"": Place("the gradient that comes back to the prediction", returned=False)}
+    """A case for the prediction's gradient, because `requires_grad` can be True without a graph."""
+    places = {"": Place("the gradient that reaches the prediction", returned=False)}
     play = lambda subject: subject.drive("functions:gradient", prediction, target)  # noqa: E731
     return Case(part, play, places=places)
 
@@ -53,7 +53,7 @@ def _(draw):
         yield _loss_case("equal shapes", double, draw.tensor((batch,), torch.float64))
         yield _loss_case("equal shapes", draw.tensor((batch, 1)), draw.tensor((batch, 1)))
     far = [draw.tensor((batch,), torch.float64) + 100_000 for _ in range(2)]
-    yield _loss_case("equal shapes", *far)  # float32 keeps two digits of their difference
+    yield _loss_case("equal shapes", *far)  # in float32, their difference has only two digits
     one, column = draw.tensor((1,), torch.float64), draw.tensor((batch, 1), torch.float64)
     yield _loss_case("a column against a vector", draw.tensor((1, 1), torch.float64), one)
     yield _loss_case("a column against a vector", column, double)

@@ -38,18 +38,18 @@ def _(draw):
         return Case(part, lambda subject: subject["linear_cost"](*sizes)[key], of="linear_cost")
 
     def batch_case(sizes):
-        """What as many rows again add to the bytes: no weight and no bias."""
+        """A case for the bytes that twice as many rows add. Weight and bias add none."""
         batch, *others = sizes
 
         def play(subject):
             cost = subject["linear_cost"]
             return cost(2 * batch, *others)["bytes"] - cost(*sizes)["bytes"]
 
-        told = {"": "what grows with the batch, input and output"}
+        told = {"": "the bytes of input and output, whose number grows with the batch"}
         return Case("bytes of a linear layer", play, of="linear_cost", places=told)
 
     def share_cases(config, batch, length):
-        """What the MLP and the attention table take, whatever else is counted."""
+        """Cases that test only the MLP and only the attention table, whatever else an answer counts."""
 
         def layers(subject):
             count, depth = subject["minigpt_flops"], config.n_layers
@@ -66,22 +66,22 @@ def _(draw):
             return three - 2 * two + one
 
         told = {
-            "More blocks (`n_layers`) do not take evenly more FLOPs.": layers,
-            "the MLP, which grows with `d_ff`": mlp,
-            "the attention table, which grows with the square of `length`": table,
+            "Each further block (`n_layers`) should add FLOPs, and always the same number.": layers,
+            "the FLOPs of the MLP, which grow with `d_ff`": mlp,
+            "the FLOPs of the attention table, which grow with the square of `length`": table,
         }
         for words, play in told.items():
             yield Case("FLOPs of the blocks", play, of="minigpt_flops", places={"": words})
 
     def blocks_case(config, batch, length):
-        """What the blocks add to a model that has none."""
+        """A case for the FLOPs that the blocks add to a model without blocks."""
         empty = replace(config, n_layers=0)
 
         def play(subject):
             count = subject["minigpt_flops"]
             return count(config, batch, length) - count(empty, batch, length)
 
-        told = {"": "the blocks, beyond the MLP and the attention table"}
+        told = {"": "the FLOPs of the blocks, beyond those of the MLP and the attention table"}
         return Case("FLOPs of the blocks", play, of="minigpt_flops", places=told)
 
     for itemsize in (4, 2, 8):
@@ -89,7 +89,7 @@ def _(draw):
         yield layer_case("FLOPs of a linear layer", "flops", sizes)
         yield batch_case(sizes)
         yield layer_case("bytes of a linear layer", "bytes", sizes)
-    for least in (2, 3):  # a batch of 2 hides behind the 2 of a multiplication and an addition
+    for least in (2, 3):  # a batch of 2 looks like the factor 2 of a multiplication and an addition
         heads = draw.integer(least, 6)
         config = MiniGPTConfig(
             vocab_size=draw.integer(100, 900),

@@ -9,7 +9,7 @@ result_dtype = Check(
     parts={"two tensors": 1, "a tensor and a number": 1, "0-dim tensors": 2},
     reads="Which dtype comes out",
     by_hand=ByHand(
-        "the exercise is to say what the operation would do without doing it",
+        "the exercise is to predict the result of the operation, and not to run it",
         forbid_ops=frozenset(
             {"aten.add", "aten.sub", "aten.mul", "aten.div", "aten.where", "aten.cat"}
             | {"aten._to_copy", "aten.empty_like", "aten.zeros_like", "aten.ones_like"}
@@ -88,7 +88,7 @@ def _(draw):
     ]
     for dtype, small in mixed:
         yield pair("0-dim tensors", *draw.sample((tensor(dtype), tensor(small, 0)), 2))
-    # either may come first, in every run
+    # in every run, each of these two operands is the first operand once
     yield pair("0-dim tensors", tensor(torch.float64, 0), tensor(torch.float16))
     yield pair("0-dim tensors", tensor(torch.float16), tensor(torch.float64, 0))
     yield pair("a tensor and a number", True, tensor(torch.uint8))

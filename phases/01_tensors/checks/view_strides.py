@@ -16,10 +16,10 @@ view_strides = Check(
     },
     reads="When view works and when reshape copies",
     by_hand=ByHand(
-        "the exercise is to decide it from the numbers; torch would decide it for you",
+        "the exercise is to decide from the numbers whether the view exists, and not to ask torch",
         forbid_names=ASKS_WHERE
         | {"view*", "reshape*", "unflatten", "*empty*", "numpy.reshape", "numpy.*ravel*"}
-        # torch's own copy of the rule in Python, which takes any numbers
+        # torch's own Python version of the rule, which accepts any numbers
         | {"_compute_stride"},
     ),
 )
@@ -56,23 +56,24 @@ def _(draw):
         ("a transposed matrix", (b, a), (1, b), (a * b,)),
         ("rows with gaps between them", (a, b), (2 * b, 1), (a * b,)),
         ("the last two dimensions exchanged", (a, c, b), (b * c, 1, c), (a, b * c)),
-        ("rows with gaps, cut up anew", (a, 2 * b), (4 * b, 1), (2, a, b)),
+        ("rows with gaps, and a new dimension that crosses a gap", (a, 2 * b), (4 * b, 1), (2, a, b)),
         ("the first two dimensions exchanged", (b, a, c), (c, b * c, 1), (a * b * c,)),
-        ("rows with gaps, cut up anew", (3, 4), (8, 1), (2, 2, 3)),
-        ("each element stretched to a row", (a, b), (b, 0), (a * b,)),
+        ("rows with gaps, and a new dimension that crosses a gap", (3, 4), (8, 1), (2, 2, 3)),
+        ("rows that repeat one element", (a, b), (b, 0), (a * b,)),
     ):
         yield _view_case("views that do not exist", *asked, refused)
     # dims 1 and 2 are one chunk, dim 0 is another
     gap = (2 * b * c, c, 1)
     for new_shape in ((a, b * c), (a, c, b), (a, b, c, 1)):
         yield _view_case("partly contiguous", (a, b, c), gap, new_shape)
-    # a transposed matrix of pairs: each half may be merged or split, never joined with the other
+    # a transposed matrix of pairs: each chunk may be merged or split, but the two chunks can't be
+    # joined
     yield _view_case("partly contiguous", (b, 4, a), (1, a * b, b), (b, 2, 2, a))
     yield _view_case("partly contiguous", (c, a, b), (1, b * c, c), (c, a * b))
     yield _view_case("partly contiguous", (a, b), (3 * b, 3), (a * b,))
     yield _view_case("partly contiguous", (a, b), (0, 1), (a, b, 1))
     yield _view_case("partly contiguous", (a, b), (0, 0), (a * b,))
-    # no tensor has such strides, and no number divides two of them alike
+    # no tensor has such strides, and `step` and `other` have no useful common factor
     step, other = beyond(draw), beyond(draw)
     words = "two dimensions with strides beyond int64"
     yield _view_case("views that do not exist", (a, b), (other, step), (a * b,), words)

@@ -17,7 +17,7 @@ views_by_hand = Check(
 PLACES = {
     "[0]": "the shape of the view",
     "[1]": "the strides of the view",
-    "[2]": "where in the storage the view begins",
+    "[2]": "the storage offset of the view",
 }
 
 
@@ -54,7 +54,8 @@ def _(draw):
         yield draw.tensor(draw.shape(rank, low=3), torch.int64, layout="sliced")
 
     def of_described(name, shape, *args, strides=None):
-        """Of a tensor that has numbers alone, which are too large for any of torch's."""
+        """A case with a tensor that is only described, because its numbers are too large for torch.
+        """
         layout = shape, strides or tuple(beyond(draw) for _ in shape), beyond(draw), torch.float32
         of = f"{name}_view"
         shows = {key: "{}" + f".{ask}" for key, ask in (("[0]", "shape"), ("[1]", "stride()"), ("[2]", "storage_offset()"))}

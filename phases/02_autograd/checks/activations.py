@@ -12,7 +12,7 @@ activations = Check(
     "activations",
     parts={"relu": 1, "relu at zero": 1, "softmax": 2},
     reads="Softmax: a Jacobian that nobody makes",
-    # of whole numbers autograd knows no softmax, so that part needs no rule
+    # autograd can't differentiate a softmax of whole numbers, so the part `softmax` needs no rule
     by_hand=replace(BY_HAND, parts=frozenset({"relu", "relu at zero"})),
     tolerance=SUMS,
 )
@@ -42,7 +42,7 @@ def _(draw):
         y = torch.softmax(2 * x, -1)
         yield case("softmax", upstream, y, of="softmax_vjp")
     tiny = torch.tensor([1e-30, -1e-30, 1e-7, -1e-7, 1e30, -1e30])
-    yield case("relu", draw.tensor((6,)), tiny, of="relu_vjp", shown="x near 0, and far from it")
+    yield case("relu", draw.tensor((6,)), tiny, of="relu_vjp", shown="x with numbers near 0 and far from 0")
     for shape in ((), (9,), (0, 3), (2, 3, 4, 5)):
         of = f"shape {shape}"
         yield case("relu", draw.tensor(shape), draw.tensor(shape), of="relu_vjp", shown=of)
@@ -53,7 +53,7 @@ def _(draw):
     sure = torch.eye(4, dtype=torch.float64)[:3]
     upstream = draw.tensor((3, 4), torch.float64)
     yield case("softmax", upstream, sure, of="softmax_vjp", shown="probabilities of 0 and 1")
-    y, large = torch.softmax(upstream, -1), 1e8 + upstream  # float32 has no digits left of it
+    y, large = torch.softmax(upstream, -1), 1e8 + upstream  # float32 loses all digits of `upstream`
     yield case("softmax", large, y, of="softmax_vjp", shown="float64, large gradients")
     for shape in ((4,), (3, 5), (2, 3, 4)):
         upstream, y = (whole(draw, shape, factors=3) for _ in range(2))

@@ -30,13 +30,16 @@ def _(graph, root):
 @backward_order.cases
 def _(draw):
     places = {
-        "['a list']": "what came is no list.",
-        "['nodes']": "the list does not hold each node that the root depends on exactly once.",
-        "['too soon']": "a node stands in the list before one that uses it.",
+        "['a list']": "the result is not a list.",
+        "['nodes']": (
+            "the list should contain the nodes that the root depends on, each exactly once, and "
+            "no others."
+        ),
+        "['too soon']": "a node is in the list before a node that uses it.",
     }
 
     def order(part, graph, root, names=None, shown=""):
-        """Any right order is as good as another: compare what is in it, and what came too soon."""
+        """Any right order passes: compare which nodes are in the list, and which come too soon."""
         names = names or draw.sample(sorted(graph), len(graph))  # the dict's order must not help
         shuffled = {name: graph[name] for name in names}
 
@@ -49,7 +52,8 @@ def _(draw):
                 for source in graph[user]
                 if source in place and place[source] <= place[user]
             )
-            # of thousands it is enough to know how many are there, and how many are right
+            # for thousands of nodes, compare two counts: the nodes in the list, and the nodes of
+            # the graph among them
             nodes = sorted(found) if len(graph) < 100 else [len(found), len(graph.keys() & place)]
             return {"a list": isinstance(found, list | tuple), "nodes": nodes, "too soon": soon}
 

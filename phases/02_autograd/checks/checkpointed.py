@@ -16,7 +16,7 @@ checkpointed = Check(
     by_hand=ByHand(
         "the exercise is to write what torch.utils.checkpoint does",
         forbid_names=frozenset({"*checkpoint*", "*Checkpoint*"}),
-        # where autograd's own hooks and numbers of backwards are
+        # autograd's own hooks, and the functions that number each backward, are in torch._C
         allow_names=frozenset({"torch._C"}),
     ),
 )
@@ -29,14 +29,14 @@ def _(function, *inputs):
 
 PLACES = {
     "['output']": "the result",
-    "['drawn']": "the numbers that others draw afterwards",
-    "['alive']": "before backward, tensors that `function` made on its way are still alive.",
+    "['drawn']": "the random numbers that other code draws afterwards",
+    "['alive']": "before backward, intermediate tensors of `function` are still alive.",
     "['refused']": "which backward raised a RuntimeError, counted from 0",
     "['runs']": "how often `function` has run when the forward is over, and after each backward",
     "['runs'][0]": "how often `function` has run when the forward is over",
 }
-EASY = "backward raised a RuntimeError, and no input had been written to since the forward."
-HARD = "backward raised no RuntimeError, and an input had been written to since the forward."
+EASY = "backward raised a RuntimeError, but no input was written to after the forward."
+HARD = "backward raised no RuntimeError, but an input was written to after the forward."
 
 
 @checkpointed.cases
@@ -55,7 +55,7 @@ def _(draw):
         dtype=torch.float32,
         **more,
     ):
-        """sizes: N, D and H; rows: how many are picked, which is the third input."""
+        """`sizes` are N, D and H. `rows` is the number of rows that the third input picks."""
         n, d, h = sizes
         inputs = [draw.tensor((n, d), dtype)]
         inputs += [draw.tensor((d,), dtype)] if len(wanted) > 1 else []
@@ -94,7 +94,7 @@ def _(draw):
         gradients, every, "one input, which was computed", (n, d, h), (True,), computed=True
     )
     four = True, True, False, True
-    words = "four inputs: floats, a scale, indices, and one that is not used"
+    words = "four inputs: floats, a scale, indices, and an unused tensor"
     for dtype in FLOATS:
         yield asked(gradients, every, words, (n, d, h), four, rows=h, dtype=dtype, old=0.5)
     yield asked(gradients, every, words, (n, d, h), four, rows=h, computed=True)
@@ -109,7 +109,7 @@ def _(draw):
     yield asked(
         gradients,
         every,
-        "only the first of two requires a gradient",
+        "only the first of two inputs requires a gradient",
         (n, d, h),
         (True, False),
         computed=True,
@@ -118,7 +118,7 @@ def _(draw):
         gradients, every, "one tensor as first and second input", (n, d, h), (True,), twice=True
     )
     yield asked(gradients, every, "three backwards through one graph", (n, d, h), (True, True), 3)
-    yield asked(gradients, every, "a chain of three", (n, d, h), (True,), blocks=3, old=-1.0)
+    yield asked(gradients, every, "a chain of three functions", (n, d, h), (True,), blocks=3, old=-1.0)
     words = "a function that uses a parameter twice"
     yield asked(gradients, every, words, (n, d, h), (True,), tied=True)
     for sizes in ((1, 1, 1), (0, d, h), (n, 1, h), (1, d, 1)):
@@ -128,7 +128,7 @@ def _(draw):
     holds = "runs", "alive"
     yield asked(kept, holds, "one input", (n, d, h), (True,))
     yield asked(kept, holds, "three inputs", (n, d, h), (True, True, False), rows=h)
-    yield asked(kept, holds, "a chain of four", (n, d, h), (True,), blocks=4, computed=True)
+    yield asked(kept, holds, "a chain of four functions", (n, d, h), (True,), blocks=4, computed=True)
     yield asked(kept, holds, "dropout", (n, d, h), (True,), dropout=0.5)
     yield asked(kept, holds, "two backwards through one graph", (n, d, h), (True,), 2)
 
@@ -136,14 +136,14 @@ def _(draw):
     for share in (0.5, 0.25):
         yield asked(random, dice, f"dropout {share}", (n, d, 8), (True,), dropout=share)
         many = draw.integer(2, 9)
-        words = f"dropout {share}, and {many} numbers are drawn in between"
+        words = f"dropout {share}, and other code draws {many} numbers in between"
         yield asked(random, dice, words, (n, d, 8), (True,), dropout=share, draws=many)
-    words = "dropout, a chain of three, and numbers are drawn in between"
+    words = "dropout, a chain of three functions, and other code draws numbers in between"
     yield asked(random, dice, words, (n, d, 8), (True,), blocks=3, dropout=0.5, draws=3)
-    words = "dropout, two backwards, and numbers are drawn before each"
+    words = "dropout, two backwards, and other code draws numbers before each"
     yield asked(random, dice, words, (n, d, 8), (True,), 2, dropout=0.5, draws=3)
     yield asked(
-        random, dice, "no dropout, and numbers are drawn in between", (n, d, h), (True,), draws=3
+        random, dice, "no dropout, and other code draws numbers in between", (n, d, h), (True,), draws=3
     )
 
     over = "refused", "gradients", "runs"
@@ -153,7 +153,7 @@ def _(draw):
         words = f"the input is written to: {how}"
         yield asked(written, over, words, (n, d, h), (True,), written=(0, how, 0))
     for which, words in enumerate(("first", "second", "third")):
-        words = f"of three inputs the {words} is written to"
+        words = f"the {words} of three inputs is written to"
         yield asked(
             written,
             over,
@@ -168,16 +168,17 @@ def _(draw):
     yield asked(written, over, words, (n, d, h), (False, True), written=(0, "added to", 0))
     words = "the input is written to after the first backward of two"
     yield asked(written, over, words, (n, d, h), (True,), 2, written=(0, "added to", 1))
-    words = "a chain of two, whose first input is written to"
+    words = "a chain of two functions, and the first input is written to"
     yield asked(
         written, ("refused",), words, (n, d, h), (True,), blocks=2, written=(0, "added to", 0)
     )
-    yield asked(written, over, "nobody writes", (n, d, h), three, rows=h)
+    yield asked(written, over, "no input is written to", (n, d, h), three, rows=h)
     yield asked(
-        written, over, "the inputs were written to before", (n, d, h), three, rows=h, before=True
+        written, over, "the inputs were written to before the forward", (n, d, h), three, rows=h, before=True
     )
     words = (
-        "three inputs that were written to before, each once more than the next; now the third is"
+        "three inputs were written to before the forward, and only the third was written to after "
+        "it"
     )
     yield asked(
         written,
@@ -189,7 +190,9 @@ def _(draw):
         before=True,
         written=(2, "added to", 0),
     )
-    words = "a chain of two, and both inputs of the first were written to before"
+    words = (
+        "a chain of two functions, and both inputs of the first were written to before the forward"
+    )
     sizes = n, d, h
     yield asked(written, ("refused",), words, sizes, (True, True), blocks=2, before=True)
     yield asked(

@@ -50,7 +50,7 @@ def _(draw):
     for shown, eps, size in (("a large eps", 20.0, 1.0), ("small rows, a small eps", 1e-10, 1e-4)):
         x, upstream = size * draw.tensor((3, 6), double), draw.tensor((3, 6), double)
         yield from each(upstream, x, draw.tensor((6,), double), eps, shown=shown)
-    # their gradients are hundreds, and where they cancel float32 leaves more than the tolerance
+    # the gradients are in the hundreds, and when they cancel, float32 is off by more than the tolerance
     constant = torch.tensor([[2.0], [0.0], [-4.0]], dtype=double).expand(3, 4)
     upstream, weight = draw.tensor((3, 4), double), draw.tensor((4,), double)
     yield from each(upstream, constant, weight, 1e-5, shown="constant rows")

@@ -29,7 +29,7 @@ lm_head = Check(
         "MiniGPT's own head": "A layer only has to know one product",
     },
     by_hand=BY_HAND,
-    tolerance=Tolerance(1e-4, 1e-6, "sums over rows and channels, in an order of their own"),
+    tolerance=Tolerance(1e-4, 1e-6, "sums over rows and channels, added in any order"),
 )
 
 
@@ -50,7 +50,8 @@ class _:
 
 @cache
 def _hidden(sentence):
-    """MiniGPT's hidden states of a sentence, and the words that follow: (N, 64), (N,)."""
+    """MiniGPT's hidden states of a sentence, (N, 64), and the word after each position, (N,).
+    """
     tokens = torch.tensor([load_tokenizer().encode(sentence)])
     with torch.no_grad():
         states = load_minigpt().hidden(tokens[:, :-1])[0]
@@ -88,14 +89,14 @@ def _(draw):
         n, v, i = draw.shape(3, low=3, high=9)
         logits = laid_out(draw, (n, v), dtype, layout)
         yield loss(part, draw.integer(12, 40) / 8, logits)
-        # in float32 right ways of rounding would differ by more than the tolerance
+        # in float32, rounding would make right answers differ by more than the tolerance
         yield loss(wide, draw.integer(12, 40) / 8, 1000 * logits.double() + 2000)
         x, weight = laid_out(draw, (n, i), dtype, layout), draw.tensor((v, i), dtype)
         yield head_of(x, weight, draw.tensor((v,), dtype))
     for shown, upstream in (
         ("of 1", 1.0),
         ("of 0", 0.0),
-        ("below 0, and the last word is no target", -draw.integer(12, 40) / 8),
+        ("below 0, and no target is the last word", -draw.integer(12, 40) / 8),
     ):
         logits, last = draw.tensor((4, 5)), 1 if upstream < 0 else 4  # the last word, or not
         wanted, of = (last, 0, 2, 0), f"an incoming gradient {shown}"
@@ -103,7 +104,7 @@ def _(draw):
     yield loss(part, 1.5, draw.tensor((4, 4)), 3, 3, 3, 3, shown="one target for all rows")
     yield loss(part, 1.5, draw.tensor((1, 7)), 6, shown="a single row")
     yield loss(part, 1.5, draw.tensor((3, 1)), 0, 0, 0, shown="a single word")
-    steps = torch.arange(4.0)  # whole numbers, which float32 has
+    steps = torch.arange(4.0)  # whole numbers, which are exact in float32
     levels = torch.stack([1000 + steps, -1000 - steps, 500 * (steps - 2), 0 * steps])
     for dtype in FLOATS:
         yield loss(wide, 2.0, levels.to(dtype), 3, 0, 1, 2, shown="rows at different levels")
@@ -119,6 +120,6 @@ def _(draw):
         x, following = _hidden(sentence)
         args = (x, weight, bias, following)
         yield case("MiniGPT's own head", *args, of="lm_head_gradients", places=places)
-        wrong = torch.tensor(draw.sample(range(len(bias)), len(x)))  # no two of them alike
+        wrong = torch.tensor(draw.sample(range(len(bias)), len(x)))  # all different
         args = (x.double(), weight.double(), bias.double(), wrong)
         yield case("MiniGPT's own head", *args, of="lm_head_gradients", places=places)

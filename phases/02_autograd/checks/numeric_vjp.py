@@ -37,13 +37,17 @@ def _(draw):
         return draw.tensor((3, 3), dtype, layout) / 3 + 2 * torch.eye(3, dtype=dtype)
 
     def digits(x, upstream, h):
-        """Of exp the right answer is known: what is left of it, and float32 leaves far more."""
+        """The error of an answer for exp. In float32, this error is far larger.
+        """
         known = upstream * torch.exp(x) * math.sinh(h) / h
 
         def play(subject):
             return subject("exp", x, upstream, h) - known
 
-        shown = "torch.exp with large gradients, less the right answer: digits that float32 lacks"
+        shown = (
+            "torch.exp with large gradients: the result minus the right answer, with digits that "
+            "float32 lacks"
+        )
         return Case("many out, any upstream", play, shown=shown)
 
     double = torch.float64

@@ -12,9 +12,10 @@ run_softmax = Check(
     reads="A Function of your own",
     tolerance=SUMS,
     by_hand=ByHand(
-        "the exercise is to teach autograd your softmax, not to hand it torch's",
+        "the exercise is to teach autograd your own softmax, not to call torch's",
         forbid_ops=frozenset({"aten._softmax", "aten._softmax_backward_data", "aten._log_softmax"}),
-        # ops are watched on the input alone: a difference or a copy of it is a new tensor
+        # operators are watched only if they get the input itself, and not a difference or a copy of
+        # the input
         forbid_names=frozenset(
             {
                 "*softmax*",
@@ -51,7 +52,7 @@ def _(draw):
         def play(subject):
             found = subject(*args)
             found = found | {"rows": sum_to(1, found["output"], SUMS)}
-            # autograd calls a Function by its class, and its own nodes by a name that ends in 0
+            # the node of a Function has the name of its class; names of autograd's own nodes end in 0
             is_a_function = {"node": found["node"].endswith("Backward")}
             return [(found | is_a_function)[name] for name in names]
 
@@ -59,16 +60,16 @@ def _(draw):
         return Case(part, play, places=places, shown=shown)
 
     def along(x, upstream):
-        """The gradient's part along a row of ones, which is nothing: float32 leaves more there."""
+        """The sum of each row of the gradient. It should be 0. In float32, its error is too large."""
 
         def play(subject):
             return subject(x, upstream)["gradient"].sum(-1)
 
-        shown = "large float64 gradients, and what backward returns summed over each row"
+        shown = "large float64 gradients: the result of backward, summed over each row"
         return Case("backward", play, shown=shown)
 
     told = {
-        "node": "the output does not come from a Function of your own.",
+        "node": "the output does not come from your own Function.",
         "rows": "a row of the output does not sum to 1.",
         "output": "the output",
         "gradient": "the gradient for `x`",

@@ -28,7 +28,7 @@ def _(draw):
         return Case(part, play, places=places, shown=shown)
 
     def exact(part, a, b, names):
-        """The same of numbers with more digits than a float has."""
+        """A case as in `adjoints`, for numbers with more digits than a float has."""
 
         def play(subject):
             found = subject.drive("exact:adjoints", a, b)
@@ -40,7 +40,7 @@ def _(draw):
         return Case(part, play, places=places, shown="exact numbers", paste=paste)
 
     def as_float(value):
-        """A plain number, a whole one too, as a float."""
+        """Return a plain number as a float, even if it is an int."""
         plain = isinstance(value, int | float) and not isinstance(value, bool)
         return float(value) if plain else value
 

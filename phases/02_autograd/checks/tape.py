@@ -39,7 +39,7 @@ class ReferenceTape:
         return [self.nodes[i][1].get(k, 0.0) for k in range(len(self.nodes))]
 
     def sum_of(self, i, a, j, b):
-        """Derivatives of a sum: forwards, each node knows its own for all that came before."""
+        """Derivatives of a sum: each node knows its derivative with respect to each earlier node."""
         one, other = self.nodes[i][1], self.nodes[j][1]
         return {k: a * one.get(k, 0.0) + b * other.get(k, 0.0) for k in one | other}
 
@@ -67,10 +67,10 @@ def _(draw):
 
         places = {}
         for k, i in enumerate(asked):
-            again = ", asked as the second question" if k else ""
+            again = ", from the second call of `gradients`" if k else ""
             places[f"[{k}]"] = f"the gradients of node {i}{again}"
             for j, (method, *_) in enumerate(program):
-                of = f"its entry {j} ({'that node itself' if j == i else f'a `{method}`'})"
+                of = f"entry {j} ({'that node itself' if j == i else f'a `{method}`'})"
                 places[f"[{k}][{j}]"] = f"the gradients of node {i}{again}, {of}"
         return Case(part, play, places=places)
 
@@ -80,7 +80,7 @@ def _(draw):
             for method, *rest in program:
                 numbers.append(made.call(method, *rest))
                 if type(numbers[-1]) is int and numbers[-1] != len(numbers) - 1:
-                    return False, numbers, []  # what follows names nodes by other numbers
+                    return False, numbers, []  # later calls would use other numbers
             return True, numbers, [made.call("value", i) for i in numbers]
 
         places = {
@@ -94,7 +94,7 @@ def _(draw):
         return Case("values", play, places=places)
 
     def while_it_grows(program, more, i):
-        """Asked about one node, before and after more is recorded."""
+        """The gradients of one node, before and after more nodes are recorded."""
 
         def play(subject):
             made, _ = recorded(subject, program)
@@ -105,12 +105,12 @@ def _(draw):
 
         places = {
             "[0]": f"the gradients of node {i}",
-            "[1]": f"the gradients of node {i}, asked again when more was recorded",
+            "[1]": f"the gradients of node {i}, from a call after more nodes were recorded",
         }
         return Case("asked again", play, places=places)
 
     def exact(part, program, *asked):
-        """Of numbers with more digits than a float has."""
+        """A case as in `run` or `values`, for numbers with more digits than a float has."""
         leaves = [("leaf", draw.choice((-1, 1)) * many_digits(draw)) for _ in range(2)]
         program = [*leaves, *program]
 
@@ -132,7 +132,8 @@ def _(draw):
         }
         return Case("values", play, places=places)
 
-    # the second one's eighths are more than eight: a product that is cubed is never 1, its own square
+    # the second leaf is 9/8 or more, so the product that is cubed is never 1 (1 is equal to its
+    # square)
     leaves = [
         ("leaf", number()),
         ("leaf", draw.choice((-1, 1)) * draw.integer(9, 16) / 8),
@@ -141,14 +142,15 @@ def _(draw):
     chain = [*leaves, ("mul", 0, 1), ("power", 3, 3), ("add", 4, 2), ("power", 5, 2)]
     lesson = [*leaves[:2], ("mul", 0, 1), ("add", 2, 0), ("power", 3, 2)]
     square = [leaves[0], ("mul", 0, 0), ("mul", 1, 1), ("add", 2, 2), ("power", 3, 2)]
-    # a node that is used by the asked one, and again by a node in between; and mirrored
+    # `late`: the last node and an earlier node use the same node; `mirrored`: the same, with all
+    # inputs exchanged
     late = [leaves[0], ("power", 0, 2), ("mul", 1, 0), ("mul", 2, 1), ("add", 1, 3)]
     mirrored = [leaves[0], ("power", 0, 2), ("mul", 0, 1), ("mul", 1, 2), ("add", 3, 1)]
-    # a sum's two inputs, each of them used again later
+    # both inputs of a sum are used again later
     both = [("leaf", size()), ("leaf", size()), ("add", 0, 1), ("mul", 2, 0), ("mul", 3, 1)]
     below = ("leaf", -size())
     zeros = [("leaf", 0.0), leaves[1], ("mul", 0, 1), ("power", 2, 1)]
-    yield run("forks", lesson, 4)  # first, since it is short and tells most mistakes
+    yield run("forks", lesson, 4)  # first, because it is short and shows most mistakes
     yield values(chain)
     yield values(square)
     yield values([*zeros, ("power", 0, 3), ("add", 4, 2)])

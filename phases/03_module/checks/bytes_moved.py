@@ -53,7 +53,7 @@ def _(draw):
     mixed = {**layers, "low": half, "high": double, "still": tensor("frozen")}
     yield count(part, "float16, float64 and frozen parameters", mixed)
     views = {"part": wide_storage, "notes": tensor("plain")}
-    yield count(part, "a parameter that is a part of a storage, a plain tensor", views)
+    yield count(part, "a parameter in a larger storage, and a plain tensor", views)
     part = "buffers"
     mixed = {**layers, "seen": tensor("buffer"), "n": tensor("buffer", dtype=torch.int64)}
     yield count(part, "float32 and int64 buffers", mixed)
@@ -63,7 +63,7 @@ def _(draw):
     yield count(part, "a buffer that is a part of a storage", view)
     part = "gradients"
     some = {**layers, "scale": graded(), "shift": tensor("parameter")}
-    yield count(part, "a parameter with a gradient, and some without", some)
+    yield count(part, "a parameter with a gradient, and others without", some)
     grads = {"first": {"w": graded()}, "second": {"w": ["same", "first.w"], "v": graded()}}
     yield count(part, "a tied parameter with a gradient", grads)
     wider = {"w": graded(torch.bfloat16, of=torch.float32)}
@@ -78,7 +78,7 @@ def _(draw):
     repeated = draw.tensor((1, 5)).expand(4, 5)
     yield count(part, "an expanded parameter", {"w": ["parameter", repeated]})
     few = {"none": ["parameter", torch.zeros(0, 3)], "one": ["parameter", torch.ones(())]}
-    yield count(part, "parameters of one element, and of none", few)
+    yield count(part, "a parameter with one element, and one without elements", few)
     yield count(part, "a module without tensors", {"inner": {}})
     for dtype in (torch.complex64, torch.bfloat16):
         yield count(part, str(dtype).removeprefix("torch."), {"w": tensor("parameter", dtype=dtype)})

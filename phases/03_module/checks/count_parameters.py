@@ -10,7 +10,7 @@ count_parameters = Check(
     parts={"an MLP": 1, "MiniGPT": 1, "tied weights": 1},
     reads="Layers are shapes",
     by_hand=ByHand(
-        "the exercise is to count before there is a model",
+        "the exercise is to count without making a model",
         forbid_names=frozenset({"numel", "nelement", "*parameter*", "torch.nn", "utils.minigpt"}),
         allow_names=frozenset({"utils.minigpt.MiniGPTConfig", "utils.minigpt.load_config"}),
         parts=frozenset({"MiniGPT", "tied weights"}),  # no layer of torch has an MLP's largest widths
@@ -30,7 +30,7 @@ class _:
 @count_parameters.cases
 def _(draw):
     def asked(part, of, thing, known, shown="", **how):
-        """Facts come first: whether it is one of some other numbers that are known."""
+        """Compare facts first: is the result one of several known wrong numbers?"""
 
         def play(subject):
             came = subject[of](thing, **how)
@@ -72,7 +72,7 @@ def _(draw):
 
     yield mlp([784, 128, 10])
     drawn = [[draw.integer(2, 900) for _ in range(depth)] for depth in (2, 5)]
-    words = ("two widths", "five widths", "four equal widths", "a width of 1 between two others")
+    words = ("two widths", "five widths", "four equal widths", "a width of 1 between two other widths")
     for widths, shown in zip((*drawn, [7, 7, 7, 7], [5, 1, 5]), words, strict=True):
         yield mlp(widths, shown)
         yield mlp(widths, f"{shown}, without a bias", bias=False)
@@ -85,7 +85,7 @@ def _(draw):
         "an MLP",
         lambda subject: subject.drive("functions:keeping", [*used], of="mlp_parameters"),
         "mlp_parameters",
-        "a list that others go on using",
+        "a list that other code uses afterwards",
         places,
     )
     yield minigpt("MiniGPT", MiniGPTConfig())

@@ -14,7 +14,7 @@ dropout = Check(
     "Dropout",
     parts={"in training": 1, "in eval": 1, "the edges": 1},
     reads="Two modes",
-    tolerance=Tolerance(5e-3, 1e-6, "float16 carries 10 bits of fraction, a scale as many"),
+    tolerance=Tolerance(5e-3, 1e-6, "a float16 number has 10 bits of fraction, and so has a float16 scale"),
     by_hand=ByHand(
         RULE.format("draw the mask yourself"),
         forbid_names=frozenset({"*Dropout*", "*dropout*"}),
@@ -41,7 +41,7 @@ class _Dropout(nn.Module):
 @dropout.cases
 def _(draw):
     def training(p, x):
-        """What can be said of a random mask, in yes and no; each may fail once in a billion."""
+        """Facts about a random mask, as booleans. By chance, each fact is wrong once in a billion times."""
         upstream = draw.tensor(x.shape, x.dtype)
 
         def play(subject):
@@ -64,7 +64,7 @@ def _(draw):
         return Case("in training", play, places={**SCALE, **BACKWARD, **MASK})
 
     def backward(made, x, upstream):
-        """What becomes of a gradient, held against what became of the values."""
+        """Whether the gradient passes where the values passed, with the same factor."""
         found = made.gradients(upstream, x)
         grad = found["arguments"][0]
         if not isinstance(grad, torch.Tensor):
@@ -76,7 +76,7 @@ def _(draw):
         }
 
     def scale(x, y):
-        """By how much the elements that are left were multiplied."""
+        """The factor of the elements that stay, and facts about the output."""
         ratio = (y.double() / x.double())[y != 0]
         middle = ratio.median().item() if ratio.numel() else 0.0
         return {
@@ -102,7 +102,7 @@ def _(draw):
         return Case("in eval", play, places={**SCALE, **BACKWARD, **PASSED})
 
     def often(p, x):
-        """As many elements stay in each of 5 calls once in ten billion times."""
+        """By chance, a right answer keeps the same number of elements in 5 calls once in ten billion times."""
 
         def play(subject):
             made = subject(p)
@@ -111,8 +111,14 @@ def _(draw):
             return len({int(m.sum()) for m in masks}) > 1, any(torch.equal(*p) for p in pairs)
 
         places = {
-            "[0]": "each call drops exactly as many elements: they aren't drawn on their own.",
-            "[1]": "along a dimension elements go or stay together: they aren't drawn on their own.",
+            "[0]": (
+                "each call drops exactly the same number of elements: the dropped elements aren't "
+                "drawn independently."
+            ),
+            "[1]": (
+                "elements along a dimension are dropped together: the dropped elements aren't "
+                "drawn independently."
+            ),
         }
         return Case("in training", play, places=places)
 
@@ -138,7 +144,7 @@ def _(draw):
         places = {
             "[0]": "elements were dropped.",
             "[1]": "back in training, nothing was dropped.",
-            "[2]": "elements were dropped when training had come in between.",
+            "[2]": "back in eval, elements were dropped.",
         }
         return Case("in eval", play, places=places)
 
@@ -148,7 +154,7 @@ def _(draw):
 
     for dtype, layout in ((torch.float32, "transposed"), (torch.float16, "contiguous")):
         x = draw.tensor((150, 160), dtype, layout)
-        x = torch.where(x.abs() < 0.1, torch.ones_like(x), x)  # a zero would look dropped
+        x = torch.where(x.abs() < 0.1, torch.ones_like(x), x)  # a zero would look like a dropped element
         p = draw.choice((0.2, 0.25, 0.3, 0.7, 0.75, 0.8))
         yield training(p, x)
         yield evaluated(p, x)
@@ -170,20 +176,22 @@ def _(draw):
 SCALE = {
     "['dtype']": "the output",
     "['shape']": "the output's shape",
-    "['scale']": "the factor of what stays",
-    "['one scale for all']": "what stays is not all multiplied by one factor.",
+    "['scale']": "the factor of the elements that stay",
+    "['one scale for all']": "the elements that stay are not all multiplied by the same factor.",
 }
 BACKWARD = {
     "['backward']['arrives']": "no gradient reaches the input.",
-    "['backward']['as the values']": "the gradient doesn't pass where the values did, and as large.",
+    "['backward']['as the values']": (
+        "the gradient should pass where the values passed, and be multiplied by the same factor."
+    ),
 }
 MASK = {
-    "['within a row']": "whole rows are dropped, or left, together.",
-    "['within a column']": "whole columns are dropped, or left, together.",
+    "['within a row']": "whole rows are dropped or kept together.",
+    "['within a column']": "whole columns are dropped or kept together.",
     "['as many as p says']": "the share of dropped elements isn't p.",
     "['anew in each call']": "two calls gave the same output.",
 }
 PASSED = {
     "['some dropped']": "elements were dropped.",
-    "['same']": "the input didn't pass as it is.",
+    "['same']": "the input didn't pass unchanged.",
 }

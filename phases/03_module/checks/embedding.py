@@ -43,11 +43,12 @@ def _(draw):
                 "saved": shapes_of(made),
                 "trained": made.get("weight").requires_grad,
                 "rows apart": not torch.equal(weight[0], weight[1]),
-                # of more than 2,000 normal draws, 4.6 of 100 lie beyond 2; uniform ones nowhere
+                # 4.6% of the numbers of a normal distribution are beyond 2, and none of a uniform
+                # one; the table has more than 2,000 numbers
                 "deviation": rough(weight.std().item(), 0.2),
                 "mean": rough(weight.mean().item(), 0.2),
                 "beyond 2": rough((weight.abs() > 2).float().mean().item(), 0.03),
-                "every row": bool((weight.std(1) > 0.3).all()),  # of 24 draws or more
+                "every row": bool((weight.std(1) > 0.3).all()),  # of 24 numbers or more
                 "new each time": not torch.equal(weight, other.get("weight").detach()),
             }
 
@@ -58,7 +59,10 @@ def _(draw):
             "['deviation']": "the deviation of the fresh table isn't 1.",
             "['mean']": "the mean of the fresh table isn't 0.",
             "['beyond 2']": "the fresh table isn't drawn from a normal distribution.",
-            "['every row']": "a row of the fresh table isn't drawn like the others.",
+            "['every row']": (
+                "a row of the fresh table is not drawn from the same distribution as the other "
+                "rows."
+            ),
             "['rows apart']": "two rows of the fresh table are the same.",
             "['new each time']": "two fresh tables are the same.",
         }
@@ -101,7 +105,7 @@ def _(draw):
         ("a token far beyond the table", 100 * rows),
         ("a token of -100", -100),
     )
-    # alone, first, in the middle, last
+    # the bad token alone, first, in the middle, last
     for shape, at, asked in (((), 0, 6), ((3, 2), 0, 4), ((7, 3), 10, 4), ((3, 2), -1, 4)):
         for shown, token in bad_tokens[:asked]:
             bad = draw.tensor(shape, torch.int64).remainder(rows).reshape(-1)

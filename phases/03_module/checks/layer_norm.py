@@ -12,7 +12,7 @@ layer_norm = Check(
     "LayerNorm",
     parts={"normalised": 1, "scale and shift": 1, "small and large inputs": 1},
     reads="Layers are shapes",
-    tolerance=Tolerance(1e-3, 3e-4, "a mean of 1,000 in float32 is known to 6e-5"),
+    tolerance=Tolerance(1e-3, 3e-4, "float32 rounds a mean of 1,000 to 6e-5"),
     by_hand=ByHand(
         RULE.format("write the norm yourself"),
         forbid_ops=frozenset({"aten.native_layer_norm"}),
@@ -43,12 +43,15 @@ def _(draw):
             came = subject(x.shape[-1], **eps).call("__call__", x)
             return {"but for a factor": not but_for_a_factor(came, x, **eps), "output": came}
 
-        words = "each row of the output is right but for a factor, as where ε or the variance is another."
+        words = (
+            "each row of the output is the right row times a factor: ε or the variance may be "
+            "wrong."
+        )
         places = {"['but for a factor']": words, "['output']": "the output"}
         return Case(part, play, shown=shown, places=places)
 
     def but_for_a_factor(came, x, eps=1e-5):
-        """Whether the rows are a multiple of the right ones that is clearly not 1."""
+        """Whether the rows are the right rows times a factor that is clearly not 1."""
         centred = x - x.mean(-1, keepdim=True)
         right = centred / (centred.square().mean(-1, keepdim=True) + eps).sqrt()
         if not isinstance(came, torch.Tensor) or came.shape != x.shape or not (right.abs() > 0.1).any():
@@ -74,7 +77,7 @@ def _(draw):
         return Case("normalised", play, places=places)
 
     def moments(came, x):
-        """Whether each row has about a mean of 0, and about a variance of 1 where x has a large one."""
+        """Whether each row has a mean near 0, and a variance near 1 if the variance of x is large."""
         if not isinstance(came, torch.Tensor) or came.shape != x.shape:
             return {"mean": True, "variance": True}
         large = x.var(-1, correction=0) > 0.1
@@ -84,9 +87,9 @@ def _(draw):
         }
 
     def steady(level):
-        """A gradient for a constant row, which must be that of a row nearly so.
+        """The gradient for a constant row must be the same as for a nearly constant row.
 
-        Nothing is said here of what a gradient is, which costs points elsewhere.
+        This case does not test whether that gradient is right. Other cases do.
         """
         x = level + torch.stack([torch.zeros(8), 1e-4 * torch.linspace(-1, 1, 8)])
         upstream = draw.tensor((8,)).expand(2, 8)
@@ -114,7 +117,8 @@ def _(draw):
         return Case("scale and shift", play, places=places)
 
     def spread(x):
-        """No row so nearly constant, by chance, that ε would show in its gradient."""
+        """Spread the numbers of each row: if a row is nearly constant, ε changes its gradient.
+        """
         return x.add_(torch.linspace(-2, 2, x.shape[-1]))
 
     def pair(width):

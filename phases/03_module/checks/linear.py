@@ -52,7 +52,10 @@ def _(draw):
             "[0]['bias']": "the bias",
             "[1]": "the weight requires no gradient.",
             "[2]": "the bias requires no gradient.",
-            "[3]": "`bias` isn't None where none was asked for, or is where one was.",
+            "[3]": (
+                "the attribute `bias` should be None if the layer is made with `bias=False`, and "
+                "only then."
+            ),
         }
         return Case("what is registered", play, places=places)
 

@@ -28,7 +28,7 @@ minigpt_logits = Check(
         "float32 as on a GPU": "Why a GPU differs a little",
         "float16 as on a GPU": "Why a GPU differs a little",
     },
-    tolerance=Tolerance(1e-5, 1e-5, "the same sums in another order: logits reach 24"),
+    tolerance=Tolerance(1e-5, 1e-5, "the same sums in another order, for logits of up to 24"),
     by_hand=ByHand(
         "the exercise is to port the model, not to import it",
         forbid_names=frozenset({"MiniGPT", "load_minigpt", "numpy_forward", "utils.minigpt"}),
@@ -83,7 +83,7 @@ def trained():
 
 
 def random_weights(draw, config):
-    """Weights of some sizes, large enough that no part of the model is lost in rounding."""
+    """Random weights, large enough that no part of the model is lost in rounding."""
     from utils.minigpt import parameter_shapes
 
     found = {}
@@ -99,7 +99,8 @@ def _(draw):
         shape = (batch, length)
         return draw.tensor(shape, torch.int64).abs() * 7919 % config.vocab_size
 
-    # a small model, whose scores and sums can be made to need what a dtype has or lacks
+    # a small model: some weights give scores and sums that need more digits or range than a dtype
+    # has
     tiny = MiniGPTConfig(9, 8, 2, 1, 12, 6)
     plain = random_weights(draw, tiny)
     six = torch.arange(6)[None]
@@ -136,7 +137,7 @@ def _(draw):
     weights = random_weights(draw, config)
     yield case(part, weights, words(2, 1, config), config, shown="one head, T = 1")
     for table in ("token_embedding.weight", "position_embedding.weight"):
-        weights = {**weights, table: weights[table] / 100}  # so small that the norms' ε shows
+        weights = {**weights, table: weights[table] / 100}  # so small that the norms' ε matters
     tokens = words(2, draw.integer(2, config.context - 1), config)
     yield case(part, weights, tokens, config, shown="small embeddings")
     weights, config = trained()
@@ -149,7 +150,8 @@ def _(draw):
     exact = torch.from_numpy(numpy_forward.forward(weights, tokens.numpy(), config).logits)
 
     def absorbing(level):
-        """Weights with which a word plus a position is the word: where `level` has few digits."""
+        """Weights for which a dtype with few digits rounds a word plus a position to the word.
+        """
         words, positions = "token_embedding.weight", "position_embedding.weight"
         return {
             **plain,
@@ -161,7 +163,7 @@ def _(draw):
         """Whether the sum of a word and a position loses the position."""
         weights = absorbing(level)
         logits = subject(weights, six, tiny, "cpu", dtype)
-        return not bool((exactly(weights) - logits).abs().max() <= 0.02)  # NaN is lost as well
+        return not bool((exactly(weights) - logits).abs().max() <= 0.02)  # NaN counts as lost, too
 
     def in_half(subject):
         logits = subject(weights, tokens, config, "cpu", torch.float16)
@@ -175,10 +177,10 @@ def _(draw):
 
     places = {
         "['dtype']": "the logits",
-        "['logits']": "in float16 the logits are further from the float32 answer than they may be.",
-        "['really in float16']": "the logits are those of float32: the model did not run in half.",
-        "['sums in float16']": "a sum that float16 rounds off came out as in float32: numbers were "
-        "rounded to half, and the model did not run in it.",
+        "['logits']": "in float16 the logits are further from the float32 answer than allowed.",
+        "['really in float16']": "the logits are those of float32: the model did not run in float16.",
+        "['sums in float16']": "a sum has digits that float16 can't keep: the numbers were "
+        "rounded to float16, but the model did not run in float16.",
     }
     yield Case("half precision", in_half, places=places)
 
@@ -189,7 +191,7 @@ def _(draw):
     def in_double(subject):
         return absorbs(subject, 2.0**24, torch.float64)
 
-    places = {"": "a sum that needs float64 came out otherwise: the model did not run in float64."}
+    places = {"": "a sum that needs float64 is wrong: the model did not run in float64."}
     yield Case("half precision", in_double, places=places)
     try:
         gpu = gpu_run()
@@ -197,16 +199,17 @@ def _(draw):
         yield not_run("float32 as on a GPU", NEEDS_GPU.format(missing))
         yield not_run("float16 as on a GPU", NEEDS_GPU.format(missing))
         return
-    # With other numbers for the words, so that what was right once is not asked again.
+    # Words get other numbers in each run, so that no answer is right in two runs.
     names = torch.tensor(draw.sample(range(config.vocab_size), config.vocab_size))
     yield on_a_gpu("float32 as on a GPU", gpu, torch.float32, names)
     yield on_a_gpu("float16 as on a GPU", gpu, torch.float16, names)
 
 
 def measured(logits, want, dtype):
-    """What is wanted, where the logits agree with it; else the logits. In units of the tolerance.
+    """Return `want` if the logits agree with `want`, and otherwise the logits, in units of the
+    tolerance.
 
-    A mere yes or no would be the same for every wrong model, and so tell one from none.
+    A boolean would be the same for all wrong models, so wrong models could not be told apart.
     """
     allowed = TOLERANCES[dtype] * want.double().abs().max()
     found = want if agree(logits, want, dtype) else logits
@@ -217,9 +220,9 @@ NEEDS_GPU = "needs a GPU or a recorded GPU run, and there is {}"
 
 
 def on_a_gpu(part: str, gpu: GpuRun, dtype: torch.dtype, names: torch.Tensor) -> Case:
-    """The learner's logits beside a GPU's: run there, or here and held against a record.
+    """Compare the learner's logits with a GPU's: in a run on a GPU, or here with a recorded run.
 
-    names: (V,) int64; word i is word ``names[i]`` of the model that is asked.
+    names: (V,) int64; word i is word ``names[i]`` of the tested model.
     """
 
     def play(subject):
@@ -240,6 +243,6 @@ def on_a_gpu(part: str, gpu: GpuRun, dtype: torch.dtype, names: torch.Tensor) ->
     places = {
         "['dtype']": "the logits",
         "['device']": "the logits are not on the CPU.",
-        "['logits']": "the logits are further from the GPU's than they may be.",
+        "['logits']": "the logits are further from the GPU's than allowed.",
     }
     return Case(part, play, places=places, against=gpu.words)

@@ -26,7 +26,7 @@ mlp = Check(
     by_hand=ByHand(
         "`nn.Sequential` does not count here: call the layers yourself, in `forward`",
         forbid_names=frozenset({"Sequential"}),
-        parts=frozenset({"forward"}),  # all else has to be written with it, too
+        parts=frozenset({"forward"}),  # for the other parts, it is allowed
     ),
 )
 mlp.reference(lab_solution(__name__, "MLP"))
@@ -41,7 +41,7 @@ def _(draw):
     begins, forward, fits, rest = mlp.parts
 
     def a_state(inputs, hidden, outputs):
-        """Numbers of a size for each tensor, the scales away from 0 and from 1."""
+        """Random numbers for each tensor. The scales are not near 0 or 1."""
         return {
             "hidden.weight": draw.tensor((hidden, inputs)),
             "hidden.bias": draw.tensor((hidden,)),
@@ -52,7 +52,7 @@ def _(draw):
         }
 
     def an_open_state(*widths):
-        """One with which each number shows in the output: no relu is shut, nothing cancels."""
+        """A state in which each number affects the output: no relu gives 0, and nothing cancels."""
         state = a_state(*widths)
         for name in WEIGHTS:
             state[name] = state[name].abs() + 0.5
@@ -60,13 +60,13 @@ def _(draw):
         return state
 
     def computed(state, x):
-        """The forward, with the same numbers."""
+        """The right result of a forward with the numbers of ``state``."""
         x = (x - state["centre"]) / state["scale"]
         hidden = (x @ state["hidden.weight"].mT + state["hidden.bias"]).relu()
         return hidden @ state["output.weight"].mT + state["output.bias"]
 
     def a_signed_state(x, *widths, **fitted):
-        """One with which outputs of x are negative and positive, so that a relu behind them shows."""
+        """A state with negative and positive outputs for x, so that a relu after them matters."""
         for _ in range(100):
             state = a_state(*widths)
             exact = {name: tensor.double() for name, tensor in state.items()} | fitted
@@ -98,8 +98,10 @@ def _(draw):
 
         places = {
             "['saved']": "what is saved",
-            "['trained']": "the parameters that are registered are not the two weights and the two biases.",
-            "['finite']": "a fresh one holds an infinity or a NaN.",
+            "['trained']": (
+                "the registered parameters are not exactly the two weights and the two biases."
+            ),
+            "['finite']": "a fresh `MLP` contains an infinity or a NaN.",
             "['none']": "a number of a fresh weight is 0.",
             "['begun']['scale']": "the fresh `scale` is not made of ones.",
         }
@@ -107,21 +109,22 @@ def _(draw):
             places[f"['begun']['{name}']"] = f"the fresh `{name}` is not made of zeros."
         for name in WEIGHTS:
             at = f"['weights']['{name}']"
-            places[f"{at}['deviation']"] = f"the fresh `{name}` has another deviation than √(2/n)."
-            normal = "don't lie as those of a normal distribution do"
-            places[f"{at}['mean']"] = f"the fresh `{name}` has another mean than 0."
+            places[f"{at}['deviation']"] = f"the deviation of the fresh `{name}` is not √(2/n)."
+            normal = "are not from a normal distribution"
+            places[f"{at}['mean']"] = f"the mean of the fresh `{name}` is not 0."
             for key in ("tails", "normal", "beyond"):
                 places[f"{at}['{key}']"] = f"the numbers of the fresh `{name}` {normal}."
-            places[f"{at}['their own']"] = f"the fresh `{name}` repeats its numbers, signs apart."
+            places[f"{at}['their own']"] = f"the fresh `{name}` repeats numbers of its first row or column, apart from signs."
             places[f"{at}['anew']"] = f"two fresh MLPs have the same `{name}`."
         return Case(begins, play, shown="MLP({}, {}, {})".format(*widths), places=places)
 
     def all_are(tensor, name):
-        """Whether a fresh tensor of this name begins as it should."""
+        """Whether a fresh tensor has only ones, if its name is `scale`, or only zeros.
+        """
         return tensor is not None and bool((tensor == (1 if name == "scale" else 0)).all())
 
     def drawn(weight, other, n):
-        """What can be said of a fresh weight, of 12,000 numbers or more, as numbers and yes or no."""
+        """Facts about a fresh weight of 12,000 numbers or more, as numbers and booleans."""
         if weight is None or other is None or weight.dim() != 2:
             return None
         unit = weight.double() / math.sqrt(2 / n)
@@ -129,26 +132,26 @@ def _(draw):
         return {
             "their own": not any(repeats(v.abs()) for v in (unit, unit.t())),
             "anew": not torch.equal(weight, other),
-            # of two that are right the logarithms differ by 0.08 once in 10^9
+            # for two right answers, these logarithms differ by 0.08 once in 10^9
             "deviation": rough(math.log(size), 0.08),
             "mean": rough(unit.mean().item() / size, 0.1),
-            # how far out they lie: 3 in a normal distribution, 1.8 where they are drawn evenly; of
-            # two that are right, 0.45 apart once in 10^11
+            # the kurtosis: it is 3 for a normal distribution and 1.8 for a uniform one; for two
+            # right answers, it differs by 0.45 once in 10^11
             "tails": rough((unit / size).pow(4).mean().item(), 0.45),
             "normal": unevenness(unit / size) < 3.5,
-            # the root of how many lie beyond three deviations, 5.6 for 12,000 numbers and 10.2 for
-            # 40,000; of two that are right, 4.7 apart once in 10^10
+            # the square root of how many values are beyond three deviations: it is 5.6 for 12,000
+            # values and 10.2 for 40,000; for two right answers, it differs by 4.7 once in 10^10
             "beyond": rough(math.sqrt((unit.abs() > 3.01).sum().item()), 4.7),
         }
 
     def unevenness(values):
-        """How far from normally they lie: beyond 3.5 by chance once in 10^10."""
+        """How far the numbers are from a normal distribution. By chance, it is above 3.5 once in 10^10."""
         found = torch.special.ndtr(values.flatten().sort().values)
         want = torch.linspace(0, 1, len(found), dtype=found.dtype)
         return ((found - want).abs().max() * math.sqrt(len(found))).item()
 
     def repeats(sizes):
-        """Whether the first row is there again, with any sign, by its first numbers."""
+        """Whether another row begins with mostly the same numbers as the first row, apart from signs."""
         found = (sizes[1:, :20] == sizes[:1, :20]).float().mean(1) > 0.5
         return sizes.shape[1] >= 20 and bool(found.any())
 
@@ -165,7 +168,7 @@ def _(draw):
         return Case(forward, play, shown=f"x of {x.dim()} dimensions", places=places)
 
     def measured(shown, *several, used=True, mode="train", small=False):
-        """`used`: the output is looked at, too. `small`: whether small deviations stay as they are."""
+        """`used`: compare the output, too. `small`: compare whether small deviations stay as they are."""
         inputs = several[-1].shape[-1]
         rows = several[-1].detach().reshape(-1, inputs).double()
         size = rows.var(0, correction=0).sqrt()
@@ -193,7 +196,7 @@ def _(draw):
             "[0]": "`centre`",
             "[1]": "`scale`",
             "[2]": "`centre` or `scale` has a graph.",
-            "[3]": "the names in the state are others after `fit_inputs`.",
+            "[3]": "`fit_inputs` changes the names in the state.",
             "[4]": "a small deviation does not stay as it is."
             if small
             else "the output after `fit_inputs`",
@@ -218,7 +221,7 @@ def _(draw):
             return subject.drive("modules:overwritten", (x.shape[-1], 3, 2), x)
 
         places = {
-            f"['{name}']": f"`{name}` is another once x has been overwritten." for name in BUFFERS
+            f"['{name}']": f"`{name}` changes when x is overwritten." for name in BUFFERS
         }
         return Case(fits, play, shown="x is overwritten afterwards", places=places)
 
@@ -241,9 +244,9 @@ def _(draw):
             return dtypes, y, fits and bool(torch.allclose(y.double(), want, 1e-9, 1e-9))
 
         places = {
-            "[0]": "moved to float64, not all six are float64.",
-            "[1]": "the output of one that was moved to float64",
-            "[2]": "moved to float64, the output is off by more than float64 rounds.",
+            "[0]": "after a move to float64, not all six tensors are float64.",
+            "[1]": "the output after a move to float64",
+            "[2]": "after a move to float64, the output is off by more than float64's rounding.",
         }
         return Case(rest, play, shown="moved to float64", places=places)
 
@@ -261,7 +264,7 @@ def _(draw):
             again.call("load_state_dict", dict(made.call("state_dict")))
             return again.call("__call__", x)
 
-        places = {"": "the output of one that another's state was loaded into"}
+        places = {"": "the output after another `MLP`'s state was loaded"}
         return Case(rest, play, shown="saved after fit_inputs, and loaded", places=places)
 
     def driven(name, shown, places, *widths):
@@ -277,20 +280,21 @@ def _(draw):
             return subject.drive("modules:counted", width, frozen)
 
         places = {
-            "['fresh']": "the count of a fresh one",
+            "['fresh']": "the count of a fresh `MLP`",
             "['frozen']": "the count with {} frozen".format(" and ".join(frozen)),
-            "['thawed']": "the count after nothing was frozen any more",
-            "['tied']": "the count of one whose two layers have one weight",
+            "['thawed']": "the count after all parameters were unfrozen",
+            "['tied']": "the count when both layers share one weight",
         }
         return Case(rest, play, shown=f"MLP({width}, {width}, {width})", places=places)
 
     i, h, o = draw.shape(3)
     yield begun(i, h, o)
     yield begun(1, 1, 1)
-    # of each layer the two sizes differ, one way and the other
+    # the two sizes of each layer differ: in one case the first is larger, in the other the second
     yield begun(draw.integer(40, 60), draw.integer(300, 400), draw.integer(40, 60), many=True)
     yield begun(draw.integer(300, 400), draw.integer(40, 60), draw.integer(300, 400), many=True)
-    # where n is 1 the deviation is largest, and a bound that is far off elsewhere is near
+    # if n is 1, the deviation is largest: a fixed bound on the numbers, which has no effect for
+    # other n, has an effect here
     yield begun(1, draw.integer(40_000, 41_000), 1, many=True)
 
     rows = draw.tensor((4, i))
@@ -328,12 +332,12 @@ def _(draw):
     yield measured("inputs of different sizes", small)
     tiny = draw.tensor((5, 3)) * torch.tensor([1e-5, 1.0, 1e-9])
     yield measured("inputs that change by little", tiny, used=False, small=True)
-    # the mean is off by what float32 rounds there, and so are outputs
+    # float32 rounds the mean of these inputs, so right outputs differ and are not compared
     yield measured(
         "inputs far from 0", draw.tensor((6, 3)) + torch.tensor([1e3, 0, -1e3]), used=False
     )
     one = torch.tensor([float(draw.integer(2, 9)) for _ in range(i)])
-    yield measured("a row alone, of one dimension", one)
+    yield measured("a single row, of one dimension", one)
     yield measured("a batch of one row", one[None, None])
     yield measured("one input", draw.tensor((n, 1)))
     for shape in ((n, i), (i,), (2, n, i)):
@@ -352,8 +356,8 @@ def _(draw):
     }
     yield driven("revived", "made on the meta device, filled, called and fitted", places, i, h, o)
     places = {
-        "['copy']": "the output of a copy whose original has changed",
-        "['original']": "the output of an original whose copy has changed",
+        "['copy']": "the output of a copy, after the original has changed",
+        "['original']": "the output of an original, after its copy has changed",
     }
     yield driven("copied", "called, then copied", places, i, h, o)
     yield counts(draw.integer(3, 6), ["hidden.weight", "hidden.bias"])

@@ -26,8 +26,8 @@ run_module = Check(
     },
     tolerance=SUMS,
     by_hand=ByHand(
-        "torch's own modules do not count here, as a base class or as a part inside: write what a "
-        "module knows of its parts yourself, with `nn.Parameter` alone",
+        "torch's own modules do not count here, as a base class or inside your module: register "
+        "the parts with your own code, and use only `nn.Parameter`",
         forbid_names=frozenset(
             {"torch.nn.*", "torch.ao.*", "utils.drivers.module_spec.*", "utils.minigpt.*"}
         ),
@@ -124,7 +124,7 @@ def _(draw):
         return [kind, draw.tensor((width,))]
 
     def ask(part, plan, *requests, show=None, raises=""):
-        """Ask; `show` turns the answers into what is compared."""
+        """Send the requests. `show` turns the answers into the values that are compared."""
 
         def play(subject):
             answers = subject(plan, *requests)
@@ -135,11 +135,12 @@ def _(draw):
             places |= places_of(f"[{k}]", *request)
             if k and requests[k - 1][0] == "load":
                 refused = requests[k - 1][3]
-                after = "a refusal" if refused else "loading, when the loaded state was overwritten"
+                after = "a refusal" if refused else "loading, and after the loaded state was overwritten"
                 places[f"[{k}]"] = f"`{request[0]}()` after {after}"
         return Case(part, play, places=places, raises=raises)
 
-    # none of them a word of the usual refusals, in which its mention would prove nothing
+    # the usual error messages contain none of these words, so a message that contains one names the
+    # tensor
     words = ("head", "lower", "down", "norm", "query", "mask", "stem", "gain", "shift", "scale")
     for backwards in (True, False):  # names in the alphabet's order, and not
         a, b, c, d, e, f = sorted(draw.sample(words, 6), reverse=backwards)
@@ -251,7 +252,8 @@ def _(draw):
 
 
 def by_name(answers):
-    """As they came, but for the order of parameters: a name may keep its place or lose it."""
+    """The answers without the order of the parameters: a name that is set again may move.
+    """
     done, found, saved = answers
     return done, dict(zip(found["names"], found["values"], strict=True)), saved
 
@@ -262,13 +264,13 @@ def places_of(at, what, *rest):
     if what == "parameters":
         return {
             at: f"`named_parameters()`{whose}",
-            f"{at}['names']": f"`named_parameters()`{whose} gives other names, or another order.",
+            f"{at}['names']": f"`named_parameters()`{whose} gives wrong names, or a wrong order.",
         }
     if what == "load":
         wanted = (
-            "has taken a state that does not fit"
+            "accepted a state that does not fit"
             if rest[2]
-            else "refused a state that fits, or took names out of it"
+            else "refused a state that fits, or removed names from it"
         )
         return {
             f"{at}[0]": f"`load_state_dict` {wanted}.",
@@ -277,11 +279,11 @@ def places_of(at, what, *rest):
     return {
         at: {
             "state_dict": f"`state_dict()`{whose}",
-            "get": "what an attribute reads as",
+            "get": "the value of an attribute",
             "shared": "a parameter with two names is no longer one object.",
-            "kept": "a tensor is no longer the object that it was.",
-            "modes": "`training` is not what it should be, here or further down.",
-            "call": "what a call gives",
-            "gradients": "what `backward()` leaves at the parameters",
+            "kept": "a tensor is no longer the same object as before.",
+            "modes": "`training` is wrong, in this module or in one inside it.",
+            "call": "the result of a call",
+            "gradients": "the parameters' gradients after `backward()`",
         }.get(what, f"the answer to {what!r}")
     }

@@ -25,7 +25,7 @@ def _(draw):
 
     def kind(momentum, batches):
         if momentum is None:
-            return "the momentum that is the default"
+            return "the default momentum"
         rows = ", a batch of one row" if len(batches[0]) == 1 else ""
         return f"a momentum of {momentum:g}{rows}"
 
@@ -57,7 +57,7 @@ def _(draw):
             return same(before, after), outputs, *after
 
         places = {
-            "[0]": "eval changes the memory.",
+            "[0]": "eval changes `mean` or `variance`.",
             "[1]": "the output in eval",
             "[2]": "the mean after eval",
             "[3]": "the variance after eval",
@@ -85,9 +85,12 @@ def _(draw):
             }
 
         places = {
-            "['registered']['parameters']": "an optimizer is given something, and nothing in this layer is trained.",
-            "['registered']['buffers']": "the buffers that are registered are not `mean` and `variance` and no more.",
-            "['graph']": "the memory carries a graph.",
+            "['registered']['parameters']": (
+                "the layer has a parameter that an optimizer would train, but nothing in this "
+                "layer should be trained."
+            ),
+            "['registered']['buffers']": "the registered buffers are not exactly `mean` and `variance`.",
+            "['graph']": "`mean` or `variance` has a graph.",
             **places_of_pull("['backward']", x="x"),
             "['in eval']": "in eval no gradient reaches x.",
         }
@@ -102,20 +105,20 @@ def _(draw):
             return begun, same(before, memory(made)), y
 
         places = {
-            "[0]": "the memory doesn't begin with a mean of 0 and a variance of 1.",
-            "[1]": "eval changes the memory.",
+            "[0]": "a new layer doesn't begin with a mean of 0 and a variance of 1.",
+            "[1]": "eval changes `mean` or `variance`.",
             "[2]": "the output in eval",
         }
-        return Case(MEMORY, play, shown="a fresh one", places=places)
+        return Case(MEMORY, play, shown="a fresh layer", places=places)
 
     yield before_it_learns(draw.tensor((4, 3)))
-    # what is special comes later, since the first case that fails is told
+    # special cases come later, because the message is about the first case that fails
     n, width = draw.sample(range(3, 9), 2)
     momentum = draw.choice((0.1, 0.2, 0.3))
     batches = [draw.tensor((n, width)) + k for k in range(3)]
     yield saved(None, batches)
     yield evaluated(momentum, batches, draw.tensor((n, width)))
-    # the second channel is constant, and in the third ε shows
+    # the second channel is constant, and the third is so small that ε matters
     level = draw.tensor((4, 3)) * torch.tensor([1.0, 0.0, 0.01])
     up = torch.tensor([1.0, 1.0, 0.0])
     for momentum in (0.0, 1.0):

@@ -5,38 +5,39 @@ import torch
 from hood.judge.checks.compare import Tolerance
 
 LAYOUTS = ("contiguous", "transposed", "sliced", "expanded")
-SUMS = Tolerance(1e-4, 1e-5, "sums of a few products, each in an order of its own")
-RULE = "torch's own layer and its function do not count here: {}"
+SUMS = Tolerance(1e-4, 1e-5, "sums of a few products, added in any order")
+RULE = "torch's own layer and the function of that layer do not count here: {}"
 
 
 def laid_out(draw, shape, layout):
-    """Drawn values in one of `LAYOUTS`; an expanded tensor has one row, which it repeats."""
+    """Random values in one of `LAYOUTS`. An expanded tensor repeats one row."""
     if layout == "expanded":
         return draw.tensor((1, *shape[1:])).expand(shape)
     return draw.tensor(shape, layout=layout)
 
 
 def shapes_of(made):
-    """Name -> zeros of the shape and dtype of what a module saves."""
+    """Name -> zeros with the shape and dtype of each tensor that a module saves."""
     return {n: torch.zeros_like(t) for n, t in made.call("state_dict").items()}
 
 
 def in_eval(made):
-    """The handle, in eval mode."""
+    """Put the module of a handle into eval mode, and return what `eval()` returns."""
     return made.call("eval")
 
 
 def rough(value, slack):
-    """A number in a unit in which `slack` is the absolute part of the tolerance SUMS.
+    """Scale a number, so that a difference of `slack` becomes the absolute part of the tolerance
+    SUMS.
 
-    What is drawn at random can only be compared roughly. It is compared as a number all the same:
-    a yes or no would be the same for every wrong answer.
+    Random values can only be compared roughly. They are compared as numbers and not as booleans,
+    because a boolean would be the same for every wrong answer.
     """
     return value * SUMS.atol / slack
 
 
 def pull(made, upstream, x, *names):
-    """Which of x and the parameters of these names a gradient reaches, and what it is there."""
+    """Which of x and these named parameters a gradient reaches, and the gradients themselves."""
     found = made.gradients(upstream, x)
     arrived = {"x": found["arguments"][0], **found["parameters"]}
     reached = {name: isinstance(arrived.get(name), torch.Tensor) for name in names}
@@ -44,7 +45,7 @@ def pull(made, upstream, x, *names):
 
 
 def places_of_pull(where, **words):
-    """Words for the places in what `pull` returns; `words` says what the names stand for."""
+    """Words for the places in the result of `pull`. `words` has a word for each name."""
     said = {}
     for name, word in words.items():
         said[f"{where}['reached']['{name}']"] = f"no gradient reaches {word}."

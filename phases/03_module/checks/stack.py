@@ -11,7 +11,7 @@ stack = Check(
     parts={"what is registered": 1, "what training changes": 1},
     reads="The loss that won't fall",
     tolerance=Tolerance(
-        1e-3, 1e-4, "five steps of descent, each with sums in an order of its own"
+        1e-3, 1e-4, "five steps of descent, each with sums that are added in any order"
     ),
 )
 
@@ -79,8 +79,8 @@ def _(draw):
         places = {
             "[0]": "the output before training",
             "[1]['x']": "no gradient reaches x.",
-            "[1]['gain']": "the gain is no parameter that a gradient reaches.",
-            "[1]": "a layer's weight or bias is no parameter that a gradient reaches.",
+            "[1]['gain']": "the gain is not a parameter, or no gradient reaches it.",
+            "[1]": "a layer's weight or bias is not a parameter, or no gradient reaches it.",
             "[2]['x']": "the gradient of x",
             "[2]['gain']": "the gradient of the gain",
             "[2]": "the gradient of a layer",
@@ -91,15 +91,17 @@ def _(draw):
         return Case("what training changes", play, shown=f"a depth of {depth}", places=places)
 
     def as_begun(tensor, width):
-        """Fresh weights and biases of nn.Linear: within its bound, and not all near 0.
+        """Whether a tensor is a fresh weight or bias of nn.Linear: within nn.Linear's bound, and
+        not all near 0.
 
-        A single number lies near 0 once in a thousand times, so of one or two only 0 is refused.
+        A single number is near 0 once in a thousand times, so for one or two numbers only 0 fails.
         """
         largest = tensor.abs().max().item() * width**0.5
         return (1e-3 if tensor.numel() > 2 else 0) < largest < 1.001
 
     def both_signs(weight):
-        """Whether a mean of many is near 0, as chance has it but once in 10^12."""
+        """Whether a mean of many numbers is near 0. By chance, this is wrong once in 10^12 times.
+        """
         return weight.mean().abs().item() < 0.3 * weight.std().item()
 
     yield registered(draw.integer(25, 60), draw.integer(2, 4))

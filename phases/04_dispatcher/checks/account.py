@@ -51,7 +51,7 @@ KINDS = {
     "views": "views are counted.",
     "copies": "copies are counted.",
     "products": "products are counted.",
-    "rest": "operators are counted as the rest.",
+    "rest": "operators are counted as `rest`.",
     "launches": "launches are counted.",
 }
 PLACES = {
@@ -62,7 +62,7 @@ PLACES = {
 
 
 def _told(found, right):
-    """Of each kind whether it has too few or too many, and then the counts as they came."""
+    """Whether the count of each kind is too low or too high, and then the counts themselves."""
     if not isinstance(found, dict):
         return found
     told = {}

@@ -53,8 +53,8 @@ class Dispatcher:
 
 
 MISUSED = (
-    "a kernel was called with other arguments than its kind takes, with them in another order, or "
-    "with keys that are no set."
+    "a kernel was called with wrong arguments for its kind, in a wrong order, or "
+    "with keys that are not a set."
 )
 ANSWER, PASS, NOTHING = "answer", "redispatch", ("fallthrough",)
 
@@ -74,7 +74,7 @@ def _(draw):
         return Case(part, play, shown=shown, places=_places(calls))
 
     def refused(script, op, key, shown):
-        """The error of the last call must name the operator, and the key where there is one."""
+        """The error of the last call must name the operator, and the key if there is one."""
 
         def play(subject):
             *_, last = subject.drive("dispatch:play_dispatcher", ORDER, script)
@@ -102,7 +102,7 @@ def _(draw):
     yield played("priority", [*backends, *both], "two keys")
     yield played("priority", [*reversed(backends), *both], "two keys, registered in another order")
     other = tuple(reversed(ORDER))
-    yield played("priority", [*backends, *both], "two keys in another order of all", other)
+    yield played("priority", [*backends, *both], "two keys, and a dispatcher with all keys in the reverse order", other)
     again = [*backends, impl(f, "CPU", ANSWER, "newer"), call(f, "CPU")]
     yield played("priority", again, "registered again")
     meanwhile = [*backends, call(f, "CPU"), impl(f, "CPU", ANSWER, "newer"), call(f, "CPU")]
@@ -120,8 +120,8 @@ def _(draw):
     yield Case(
         "priority",
         lambda subject: subject.drive("dispatch:play_dispatcher", ORDER, silent)[0] is None,
-        shown="a kernel that returns None, and another one below it",
-        places={"": "the call does not return the None of the higher one."},
+        shown="a kernel that returns None, and another kernel with a lower key",
+        places={"": "the call does not return None, the result of the kernel with the higher key."},
     )
 
     through = [*backends, impl(f, "Autograd", *NOTHING)]
@@ -142,7 +142,7 @@ def _(draw):
     )  # fmt: skip
     for_all = ("fallback", "Autograd", (ANSWER, "for all"))
     yield played("fallthrough and fallbacks", [*backends, for_all, call(none, "CPU", "Autograd")],
-                 "a fallback that answers for an operator which has nothing of its own")  # fmt: skip
+                 "a fallback that returns a result for an operator without a kernel")  # fmt: skip
     keys_left = [impl(none, "Tracer", *NOTHING), for_all, call(none, "CPU", "Autograd", "Tracer")]
     yield played(
         "fallthrough and fallbacks", keys_left, "a fallback below a key that falls through"
@@ -155,7 +155,7 @@ def _(draw):
     ]
     yield played("composites", spent, "a fallback between a key that falls through and a composite")
     own = [trace, impl(f, "Tracer", ANSWER, "f's own"), *backends, call(f, "Tracer", "CPU")]
-    yield played("fallthrough and fallbacks", own, "a fallback, and a kernel of the operator's own")
+    yield played("fallthrough and fallbacks", own, "a fallback, and the operator's own kernel")
     late = [impl(f, "Tracer", ANSWER, "f's own"), *backends, trace, call(f, "Tracer", "CPU")]
     yield played("fallthrough and fallbacks", late, "a fallback that is registered later")
     newer = ("fallback", "Tracer", (PASS, "newer"))
@@ -166,12 +166,12 @@ def _(draw):
     anew = [("fallback", "Tracer", NOTHING), trace, *backends, call(f, "Tracer", "CPU")]
     yield played("fallthrough and fallbacks", anew, "a fallback in place of a fallthrough")
     opt_out = [trace, impl(f, "Tracer", *NOTHING), *backends, call(f, "Tracer", "CPU")]
-    yield played("fallthrough and fallbacks", opt_out, "a fallthrough of the operator's own")
+    yield played("fallthrough and fallbacks", opt_out, "the operator's own fallthrough")
     kept = [view, *backends, impl(f, "Tracer", ANSWER, "top"), call(f, *ORDER)]
-    yield played("fallthrough and fallbacks", kept, "what is left for the kernel")
+    yield played("fallthrough and fallbacks", kept, "the remaining keys of a kernel")
     below = [impl(f, "Autocast", *NOTHING), impl(f, "Autograd", ANSWER, "a"), view,
              call(f, "CPU", "Autocast", "Autograd", "ADInplaceOrView")]  # fmt: skip
-    yield played("fallthrough and fallbacks", below, "a fallthrough above the winner, one below")
+    yield played("fallthrough and fallbacks", below, "a fallthrough above the winner, and one below it")
 
     record = impl(f, "Autograd", PASS, "recorded")
     yield played("redispatch", [record, *backends, call(f, "CPU", "Autograd")], "one level")
@@ -189,28 +189,28 @@ def _(draw):
         impl(g, "Autograd", "call", "by way of f", f),
         call(g, "Autograd", "CPU"),
     ]
-    yield played("redispatch", inner, "another operator with the keys that are left")
+    yield played("redispatch", inner, "a kernel that calls another operator with the remaining keys")
 
     opened = ("composite", h, ("Autograd", "CPU", "CUDA"), ("call", "opened", f))
     yield played(
-        "composites", [record, *backends, opened, call(h, "Autograd", "CPU")], "found at Autograd"
+        "composites", [record, *backends, opened, call(h, "Autograd", "CPU")], "a composite that is found at Autograd"
     )
-    yield played("composites", [record, *backends, opened, call(h, "CPU")], "found at the backend")
+    yield played("composites", [record, *backends, opened, call(h, "CPU")], "a composite that is found at the backend")
     own = impl(h, "CPU", ANSWER, "h on a CPU")
     for script, when in (([opened, own], "later"), ([own, opened], "before")):
         calls = [call(h, "CPU"), call(h, "CUDA"), call(h, "CPU", "Autograd")]
-        shown = f"a composite, and a kernel of the operator's own that was registered {when}"
+        shown = f"a composite, and the operator's own kernel, registered {when}"
         yield played("composites", [record, *backends, *script, *calls], shown)
     shut = [opened, impl(h, "Autograd", *NOTHING), own, call(h, "Autograd", "CPU")]
-    yield played("composites", shut, "a fallthrough of the operator's own, above a composite")
+    yield played("composites", shut, "the operator's own fallthrough, above a composite")
     beside = [("fallback", "Autograd", (PASS, "anything")), record, *backends, opened]
     yield played(
         "composites", [*beside, call(h, "Autograd", "CPU")], "a composite at a key with a fallback"
     )
     above = [view, record, *backends, opened, call(h, "ADInplaceOrView", "Autograd", "CPU")]
-    yield played("composites", above, "with a key that falls through below it")
+    yield played("composites", above, "a composite, and a key below it that falls through")
     past = [("fallback", "Tracer", NOTHING), record, *backends, opened, call(h, "Tracer", "CPU")]
-    yield played("composites", past, "with a key that falls through above it")
+    yield played("composites", past, "a composite, and a key above it that falls through")
     shown_keys = ("composite", h, ("CPU",), (ANSWER, "opened"))
     past = [("fallback", "Tracer", NOTHING), impl(h, "Autocast", *NOTHING), shown_keys,
             call(h, "Tracer", "Autocast", "CPU")]  # fmt: skip
@@ -223,7 +223,10 @@ def _(draw):
     anew = [record, *backends, opened, newer]
     calls = [call(h, "CPU"), call(h, "Autograd")]
     yield played("composites", [*anew, *calls], "a composite that is registered again")
-    shown = "a composite that is registered again, at a key of the first one alone"
+    shown = (
+        "a composite that is registered again, and a call with a key that only the first "
+        "registration has"
+    )
     yield played("composites", [*anew, call(h, "CUDA")], shown)
     nested = [record, *backends, opened, ("composite", none, ("CPU", "Autograd"), ("call", "outer", h)),
               call(none, "CPU", "Autograd")]  # fmt: skip
@@ -233,13 +236,13 @@ def _(draw):
     yield refused(hole, f, "Autocast", "a hole above a kernel")
     yield refused([record, call(f, "CPU", "Autograd")], f, "CPU", "a hole below a redispatch")
     within = [*backends, impl(f, "Autocast", "call", "by way of another", none)]
-    shown = "a hole that a kernel's own call meets, above another kernel"
+    shown = "a kernel that calls an operator without a kernel, with another kernel below"
     yield refused([*within, call(f, "Autocast", "CPU")], none, "CPU", shown)
     passed_on = [("fallback", "Autograd", (PASS, "any")), call(none, "Autograd", "CPU")]
-    yield refused(passed_on, none, "CPU", "a fallback that passes on what nobody knows")
-    yield refused([*backends, call(none, "CUDA")], none, "CUDA", "an operator that nobody knows")
+    yield refused(passed_on, none, "CPU", "a fallback that passes on an unknown operator")
+    yield refused([*backends, call(none, "CUDA")], none, "CUDA", "an unknown operator")
     partly = [("composite", h, ("CPU",), ("call", "opened", f)), *backends, call(h, "CUDA")]
-    yield refused(partly, h, "CUDA", "a key that the composite is not for")
+    yield refused(partly, h, "CUDA", "a call with a key for which the composite is not registered")
     yield refused([*through, call(f, "Autograd")], f, "", "no key left")
     yield refused([*backends, call(f)], f, "", "no key at all")
     lowest = [impl(f, ORDER[-1], PASS, "on"), call(f, ORDER[-1])]
@@ -250,15 +253,15 @@ def _(draw):
 
 PLACES = {
     "[0]": MISUSED,
-    "[1]": "which error it raised, if any",
-    "[2]": "the kernels that ran, one passing the call on to the next",
-    "[3]": "the value that the last kernel was given",
-    "[4]": "the keys that the last kernel was given",
+    "[1]": "which error the call raised, if any",
+    "[2]": "the kernels that ran, in order",
+    "[3]": "the value that the last kernel got",
+    "[4]": "the keys that the last kernel got",
 }
 
 
 def _places(calls):
-    """Words for what `_told` tells of each call."""
+    """Words for each part of what `_told` returns, for each call."""
     if calls == 1:
         return {f"[0]{path}": words for path, words in PLACES.items()}
     return {
@@ -269,10 +272,10 @@ def _places(calls):
 
 
 def _told(result):
-    """What a call came to: how a kernel was misused, if one was, the error's type, the kernels that
-    ran, their last value and keys.
+    """The outcome of a call: how it misused a kernel, if it did, the error's type, the kernels that
+    ran, and the value and keys that the last kernel got.
 
-    What no kernel of the driver's returned stands at the end, as it came.
+    A result that no kernel of the driver returned comes last, unchanged.
     """
     ran, rest = [], result
     while isinstance(rest, (tuple, list)) and len(rest) in (2, 3) and isinstance(rest[0], str):
@@ -280,7 +283,7 @@ def _told(result):
             misused = str(rest[2]) if rest[1] == "Misused" else ""
             return misused, str(rest[1]), ran, None, None
         last = len(rest) == 3 and isinstance(rest[2], list)
-        # a fallback tells the operator, too
+        # what a fallback returns contains the operator, too
         ran += [rest[0], str(rest[1])] if len(rest) == 3 and not last else [rest[0]]
         if last:
             return "", "", ran, rest[1], rest[2]

@@ -15,7 +15,7 @@ flop_counter = Check(
     reads="Listening in",
     reads_by_part={"MiniGPT": "Counting, to the last operator"},
     by_hand=ByHand(
-        because="torch's own counter does not count here: the mode is yours to write",
+        because="torch's own counter does not count here: write the mode yourself",
         allow_names=LISTENING,
         forbid_names=frozenset(
             {"FlopCounterMode", "flop_counter", "flop_registry", "sdpa_flop_count", "mm_flop"}
@@ -51,7 +51,7 @@ COUNTED = "Too few FLOPs are counted.", "Too many FLOPs are counted.", "the FLOP
 
 
 def _told(flops, right):
-    """Whether too few or too many are counted, and what came."""
+    """Whether too few or too many FLOPs are counted, and the count itself."""
     counted = isinstance(flops, (int, float))
     return counted and flops < right, counted and flops > right, flops
 
@@ -75,7 +75,7 @@ def _(draw):
             return came["new"], *_told(came["flops"], right), came["result"]
 
         places = {
-            "[0]": "`flops` of a new counter, before it hears anything",
+            "[0]": "`flops` of a new counter, before it sees any operator",
             **{f"[{1 + at}]": words for at, words in enumerate(COUNTED)},
             "[4]": "what the program returns",
         }
@@ -88,8 +88,8 @@ def _(draw):
         def play(subject):
             return subject.drive("dispatch:count_by_two", "two layers", *tensors)
 
-        places = {"['first']": "the FLOPs of the first", "['second']": "the FLOPs of the second"}
-        shown = "two counters, of which each hears the program 'two layers', one after the other"
+        places = {"['first']": "the FLOPs of the first counter", "['second']": "the FLOPs of the second counter"}
+        shown = "two counters, one after the other, each with the program 'two layers'"
         return Case("products", play, shown=shown, places=places)
 
     def of_minigpt(config, tokens, **how):

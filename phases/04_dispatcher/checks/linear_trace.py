@@ -13,7 +13,7 @@ linear_trace = Check(
     parts={"with a bias": 2, "without": 1, "inference mode": 1},
     reads="The LM head seen from above",
     by_hand=ByHand(
-        because="the function should know the rule, and not run a layer to find out",
+        because="the function should apply the rule, and not run a layer to see what it calls",
         allow_names=LISTENING,
         forbid_names=frozenset({"linear", "Linear", "addmm", "mm", "matmul", "TorchDispatchMode"}),
     ),
@@ -48,7 +48,7 @@ PLACES = {
 
 
 def _described(shape):
-    """A shape's number of dimensions, and whether some are of size 1."""
+    """The number of dimensions of a shape, and whether some of them have size 1."""
     ones = f", {shape.count(1)} of size 1" if 1 in shape else ""
     return f"{len(shape)} dimension{'s' * (len(shape) > 1)}{ones}"
 

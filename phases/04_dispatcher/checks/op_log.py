@@ -4,7 +4,7 @@
 from hood.judge.checks.exercise import Case, Check
 from hood.judge.checks.lab_solution import lab_solution
 
-LONGEST, MOST = 40, 4  # operators in a log, and tensors of one, whose places have words
+LONGEST, MOST = 40, 4  # the operators of a log, and the tensors of an operator, with words
 
 op_log = Check(
     "OpLog",
@@ -15,7 +15,8 @@ op_log.reference(lab_solution(__name__, "OpLog"))
 
 
 def _by_tensor(shapes):
-    """The shapes of one operator by tensor, so that a report can say of which."""
+    """The shapes of one operator, in a dict with a key for each tensor that a report can name.
+    """
     if not isinstance(shapes, (list, tuple)):
         return shapes
     return {f"tensor {number}": shape for number, shape in enumerate(shapes, 1)}
@@ -31,11 +32,11 @@ def _(draw):
             told = [entry[place] for entry in came["ops"]]
             return told if part == "names" else [_by_tensor(shapes) for shapes in told]
 
-        places = {"": "how many operators were written down"}
+        places = {"": "how many operators the log has"}
         for number in range(LONGEST):
             where = f"operator {number + 1} of the log"
             places[f"[{number}]"] = (
-                f"{where}: not the full name, with namespace and overload, of what was called there."
+                f"{where}: this is not the full name of the operator, with namespace and overload."
                 if part == "names"
                 else f"{where}: the shapes of its tensors"
             )

@@ -66,20 +66,20 @@ class Quantity(torch.Tensor):
 
 
 ANSWERED = {
-    "[0]": "it is refused, and should be answered.",
-    "[1]": "the result is no Quantity.",
+    "[0]": "an error is raised. There should be a result.",
+    "[1]": "the result is not a Quantity.",
     "[2]": "the values",
     "[3]": "the units",
 }
 REFUSED = {
-    "[0]": "it is answered, and should be refused.",
-    "[1]": "it is refused with another exception: ValueError is for a rule that is broken, "
-    "NotImplementedError for an operator that is not in the table.",
+    "[0]": "there is a result. An error should be raised.",
+    "[1]": "the wrong exception is raised. It should be a ValueError for a broken rule, and "
+    "a NotImplementedError for an operator that is not in the table.",
 }
 
 
 def _told(came):
-    """What a step gave: whether it was answered, by what or with which error, values and units."""
+    """The outcome of a step: whether it has a result, the result's type or the error, values, units."""
     kind, *rest = came if isinstance(came, (tuple, list)) and came else (None,)
     if kind == "raised":
         return False, rest, None, None
@@ -151,14 +151,14 @@ def _(draw):
                       ("length", "three"), ("ratio", "ratio")):  # fmt: skip
         yield one(sums, "mul", *arguments)
         yield one(sums, "div", *arguments)
-    twice = [("x", "mul", "speed", "time"), ("a speed that was a factor", "add", "speed", "speed")]
+    twice = [("x", "mul", "speed", "time"), ("a speed that was a factor before", "add", "speed", "speed")]
     yield measured(sums, given, twice, "an operand that is used again")
     twice = [("x", "div", "speed", "time"), ("a speed that was divided", "add", "speed", "speed")]
     yield measured(sums, given, twice, "a dividend that is used again")
     yield one(sums, "mm", "length", "area")
     yield one(sums, "mm", "speed", "area")
     unitless = [("x", "div", "length", "other"), ("y", "mul", "x", "time"), ("z", "add", "x", 1.0)]
-    yield measured(sums, given, unitless, "a length by a length, and on")
+    yield measured(sums, given, unitless, "a length divided by a length, and two steps more")
 
     for name in ("length", "mixed", "ratio", "number"):
         for operator in ("neg", "abs", "sum", "mean"):
@@ -170,20 +170,20 @@ def _(draw):
     yield one(keeps, "sum", "length", {"dtype": torch.float64}, shown="sum of a length, with the keyword dtype")
     yield one(keeps, "t", "area")
     yield measured(
-        keeps, given, [("v", "flatten", "area"), ("w", "mul", "v", 2.0)], "flatten, which calls view, and a product with that"
+        keeps, given, [("v", "flatten", "area"), ("w", "mul", "v", 2.0)], "flatten, which calls view, and a product with its result"
     )
     yield measured(
         keeps,
         given,
         [("n", "neg", "speed"), ("t", "t", "n"), ("s", "sum", "t", 0)],
-        "one after another",
+        "neg, t and sum, one after another",
     )
 
     yield one(roots, "sqrt", "area")
     yield one(roots, "sqrt", "ratio")
     high = {"q": (positive((a,)), {"m": 2 * power, "s": -4})}
     yield measured(
-        roots, high, [("r", "sqrt", "q"), ("rr", "reciprocal", "r")], "the root of even powers, one of them negative, and one over it"
+        roots, high, [("r", "sqrt", "q"), ("rr", "reciprocal", "r")], "the root of units with even powers, one of them negative, and the reciprocal of the root"
     )
     again = [("r", "sqrt", "square"), ("the square", "add", "square", "square"),
              ("p", "reciprocal", "speed"), ("the speed", "add", "speed", "speed")]  # fmt: skip
@@ -196,7 +196,7 @@ def _(draw):
         roots,
         given,
         [("x", "div", "mixed", "mixed"), ("e", "exp", "x")],
-        "exp of what has lost its units",
+        "exp of a quotient without units",
     )
 
     for operator in ("add", "sub"):
@@ -204,9 +204,9 @@ def _(draw):
                           ("length", "ratio"), ("length", "speed"), ("length", "square")):  # fmt: skip
             yield one(refused, operator, *arguments)
     odd = {"q": (positive((a,)), {"m": 2, "s": -3})}
-    yield measured(refused, odd, [("r", "sqrt", "q")], "the root of an odd power")
+    yield measured(refused, odd, [("r", "sqrt", "q")], "the root of a unit with an odd power")
     odd = {"q": (positive((a,)), {"m": 3, "s": 2})}
-    yield measured(refused, odd, [("r", "sqrt", "q")], "the root of an odd power above 2")
+    yield measured(refused, odd, [("r", "sqrt", "q")], "the root of a unit with an odd power above 2")
     yield one(refused, "sqrt", "length")
     yield one(refused, "exp", "length")
     yield one(refused, "log", "speed")

@@ -42,14 +42,16 @@ def _(draw):
             play = lambda f, d=dump, k=key, at=at: f(d, k)[at]  # noqa: E731
             paste = Paste(f"read_slot(driver.table({{}}), {{}})[{at}]", (op, key), {"": "{}"})
             there = shown.endswith("]`")
-            none = f"the key has no line there, and something else than {('nothing', '')[at]!r} came."
+            none = (
+                f"the key has no line in the table, so the right answer is {('nothing', '')[at]!r}."
+            )
             yield Case(part, play, shown=shown, paste=paste, places={} if there else {"": none})
 
 
 def _line(dump, key):
-    """What stands in the line of a key, in words; all of it is public."""
+    """The line of a key, in words. Learners may see all of the line."""
     line = next((line for line in dump.splitlines() if line.startswith(f"{key}: ")), "")
     if not line:
-        return "where it has no line"
+        return "in which it has no line"
     through = "`fallthrough` and " * ("fallthrough" in line)
-    return f"whose line has {through}`{line[line.rindex('[') :]}`"
+    return f"with a line that has {through}`{line[line.rindex('[') :]}`"

@@ -1,4 +1,5 @@
-"""What several exercises of lab 04 need."""
+"""Names for several exercises of lab 04."""
 
-# The lab asks for modes and reads tables, so a rule for work by hand must let the notebook do so.
+# The lab's notebook uses modes and reads tables, so the rules for work by hand must allow these
+# names.
 LISTENING = frozenset({"torch.utils._python_dispatch", "torch._C._dispatch_dump_table"})

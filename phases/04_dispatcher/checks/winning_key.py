@@ -27,7 +27,7 @@ winning_key = Check(
                 "decide",
             }
         ),
-        # of the winner, the text itself has the table
+        # the part `the winner` needs no rule: the lab's text has the table
         parts=frozenset({"keys of a tensor", "keys in a context"}),
     ),
 )
@@ -48,7 +48,7 @@ CONTEXTS = ("no_grad", "inference_mode", "autocast")
 
 
 def _real(tensor):
-    """A tensor as described. What is said to be on a GPU is on the CPU: only names differ."""
+    """A tensor with this description. A tensor of a GPU is made on the CPU; only key names differ."""
     device = "meta" if tensor["device"] == "meta" else "cpu"
     dtype = getattr(torch, tensor["dtype"])
     with torch.inference_mode(tensor["inference"]):
@@ -89,7 +89,7 @@ class _:
 
 
 def described(device="cpu", dtype="float32", requires_grad=False, conj=False, inference=False):
-    """A tensor in plain values; a conjugate is of a complex tensor."""
+    """A description of a tensor, in plain values. A conjugate tensor is complex."""
     return {
         "device": device,
         "dtype": "complex64" if conj else dtype,
@@ -101,15 +101,16 @@ def described(device="cpu", dtype="float32", requires_grad=False, conj=False, in
 
 KINDS = ("Autocast", "Autograd", "ADInplaceOrView", "Conjugate")
 PLACES = {
-    "[0]": "what came is no tuple of names.",
+    "[0]": "the result is not a tuple of names.",
     **{f"[1]['{kind}']": f"keys that begin with {kind}" for kind in KINDS},
-    "[1]['backend']": "the backend, and what else there is",
-    "[2]": "the right keys in another order than from the highest to the lowest.",
+    "[1]['backend']": "the backend, and all other names",
+    "[2]": "the keys are right, but they are not ordered from the highest to the lowest.",
 }
 
 
 def _by_kind(keys):
-    """Keys sorted into kinds, so that a report can say which is missing; and as they came."""
+    """Keys by kind, so that a report can name the missing kind, and then all keys in their order.
+    """
     if not isinstance(keys, (tuple, list)) or not all(isinstance(key, str) for key in keys):
         return False, {}, keys
     found = {kind: [key for key in keys if key.startswith(kind)] for kind in KINDS}
@@ -163,7 +164,7 @@ def _(draw):
     def drawn():
         dtype, conj = draw.choice(DTYPES), draw.choice((True, False))
         inference = draw.choice((True, False))
-        # torch lets nobody ask for the gradient of integers, or of a tensor of inference mode
+        # torch refuses requires_grad for integers, and for tensors of inference mode
         fractions = dtype[:3] not in ("int", "uin", "boo") or conj
         return described(
             draw.choice(("cpu", "cuda", "meta")),
@@ -173,19 +174,19 @@ def _(draw):
             inference=inference,
         )
 
-    # of so many calls that nobody writes down a table of them; a context may be opened twice
+    # so many calls that nobody writes a table of the answers. A context may be entered twice
     for _ in range(12):
         contexts = [draw.choice(CONTEXTS) for _ in range(draw.integer(1, 5))]
         asked.append((drawn(), tuple(contexts)))
-    # and a third of all that there are without a context
+    # and calls without a context, so that a third of all calls has none
     asked += [(drawn(), ()) for _ in range(40)]
     for tensor, contexts in asked:
         yield keys_of_a_call(tensor, contexts)
     every = ("Autocast{}", "Autograd{}", "ADInplaceOrView", "Conjugate")
     for op in OPERATORS:
-        wrong = f"not the first of these keys whose slot in the row of `{op}` holds code."
+        wrong = f"this is not the first of these keys that has code in the row of `{op}`."
         for first in range(len(every) + 1):
-            # the key of a meta tensor's autocast does not exist
+            # there is no autocast key for meta tensors
             for backend in ("CPU", "CUDA", "Meta") if first else ("CPU", "CUDA"):
                 keys = tuple(key.format(backend) for key in (*every[first:], "{}"))
                 shown = f"{op} with {', '.join(keys)}"

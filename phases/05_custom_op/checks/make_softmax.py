@@ -23,7 +23,7 @@ make_softmax = Check(
 
 
 def _register(name, make_forward, make_backward, vjp):
-    """Register two operators, in the style of strings."""
+    """Register two operators, with schemas in strings."""
     torch.library.define(name, "(Tensor x) -> Tensor")
     torch.library.define(f"{name}_backward", "(Tensor g, Tensor y) -> Tensor")
     torch.library.impl(name, "CPU")(make_forward)
@@ -82,13 +82,13 @@ def _(draw):
             )["gradient"]
             return grad is not None, grad
 
-        places = {"[0]": "what comes out", "[1]": "the result's strides"}
+        places = {"[0]": "the result", "[1]": "the result's strides"}
         if part == gradient:
-            places = {"[0]": "No gradient gets back through the operator.", "[1]": "the gradient"}
+            places = {"[0]": "No gradient passes back through the operator.", "[1]": "the gradient"}
         words = f"{str(dtype).removeprefix('torch.')} {shape}, {layout}"
         if by != 1:
-            words += f", the gradient of the result about {by:.0e}"
-        words += ", with another call before the way back" * between
+            words += f", incoming gradients of about {by:.0e}"
+        words += ", with another call before the backward" * between
         return Case(part, play, shown=words, places=places)
 
     def faked(inputs, backward):
@@ -101,7 +101,7 @@ def _(draw):
                 f"of {str(dtype).removeprefix('torch.')} {shape}, strides {strides}, on {device}"
             )
             for place, name in enumerate(("shape", "strides", "dtype", "device")):
-                places[f"[{at}][{place}]"] = f"the {name} for an input {words}"
+                places[f"[{at}][{place}]"] = f"the {name} of the fake result for an input {words}"
         shown = f"the fake of the {'backward' if backward else 'operator'}"
         return Case(fake, play, shown=shown, places=places)
 
@@ -120,14 +120,14 @@ def _(draw):
     def first_of_two(subject):
         return subject.drive("custom_op:run_operator", x, None, slope, later=slope + 1)["output"]
 
-    words = "what the operator of one pair gives, when another pair has been registered since"
-    shown = "two operators, the first one called"
+    words = "the result of the first operator, after a second pair was registered"
+    shown = "two operators, and a call of the first operator"
     yield Case(computes, first_of_two, shown=shown, places={"": words})
 
     def by_itself(subject):
         return subject.drive("custom_op:run_backward", g, y, 1.0 + slope)["gradient"]
 
-    words = "what the backward's operator gives for g and y"
+    words = "the result of the backward's operator for g and y"
     yield Case(
         gradient,
         by_itself,
@@ -150,13 +150,14 @@ def _(draw):
     def said(subject):
         schemas = subject.drive("custom_op:schema_of")
         told = subject.drive("custom_op:opcheck", x)
-        # What a fake says is asked above; here it would cost the same mistake a second point.
+        # Fakes are tested above. If they were tested here, too, the same mistake would cost a
+        # second point.
         return schemas, {test: one for test, one in told.items() if test != "test_faketensor"}
 
     places = {}
     for kind, whose in (("forward", "operator"), ("backward", "backward's operator")):
-        places[f"[0]['{kind}']['arguments']"] = f"what the schema of the {whose} says it takes"
-        places[f"[0]['{kind}']['results']"] = f"what the schema of the {whose} says it returns"
+        places[f"[0]['{kind}']['arguments']"] = f"the arguments in the schema of the {whose}"
+        places[f"[0]['{kind}']['results']"] = f"the results in the schema of the {whose}"
         places[f"[0]['{kind}']['writes']"] = (
             f"The schema of the {whose} says that it writes into an argument."
         )
@@ -169,8 +170,8 @@ def _(draw):
         return came["graphs"], came["gradient"], came["output"]
 
     places = {
-        "[0]": "The compiler does not get one graph.",
-        "[1]": "the gradient's shape and strides, as a fake step has them",
-        "[2]": "what comes out",
+        "[0]": "The compiler should get exactly one graph.",
+        "[1]": "the shape and the strides of the gradient, in a step on fake tensors",
+        "[2]": "the result",
     }
-    yield Case(graph, traced, shown="traced, there and back", places=places)
+    yield Case(graph, traced, shown="traced, forward and backward", places=places)

@@ -40,30 +40,30 @@ def _(draw):
             x[..., 0] -= 2000
 
         def play(subject):
-            if which == 0:  # asked for alone, which takes no formula of the backward's
+            if which == 0:  # alone, without the formula of the backward
                 how = {"between": between}
                 came = subject.drive("custom_op:run_operator", x, g, slope, **how)["gradient"]
             else:
                 came = subject.drive("custom_op:run_twice", x, g, v, slope, between)[places[which]]
             if came is None:
                 return False, True, True, came
-            # The sums of every gradient that went through a softmax's backward.
+            # Each row of a gradient from a softmax's backward sums to 0.
             sums = bool((came.sum(-1).abs() < 1e-6 + 1e-3 * came.abs().sum(-1)).all())
             nan = bool(came.isnan().any())
             return True, not nan, nan or sums, came
 
-        words = f"float64 {shape}, {layout}" + ", y 0 in the first column" * far
-        words += ", with another call before the way back" * between
+        words = f"float64 {shape}, {layout}" + ", with y = 0 in the first column" * far
+        words += ", with another call before the backward" * between
         part = list(make_twice.parts)[which]
         said = {
-            "[0]": f"Nothing leads back from the gradient to {'xgx'[which]}.",
+            "[0]": f"No path leads back from the gradient to {'xgx'[which]}.",
             "[1]": f"There is NaN in {part}.",
             "[2]": f"The numbers of a row of {part} do not sum to 0.",
             "[3]": part,
         }
         return Case(part, play, shown=words, places=said)
 
-    # In rows of two numbers several wrong formulas give the same.
+    # In rows of two numbers, several wrong formulas give the right result.
     yield asked(0, draw.shape(2, 3, 6), "transposed")
     for which in (0, 1, 2):
         yield asked(which, draw.shape(2, 3, 6), "contiguous", between=True)
@@ -84,8 +84,11 @@ def _(draw):
             return came is not None, came
 
         said = {
-            "[0]": f"Nothing leads back from the result of the backward's operator to {of}.",
-            "[1]": f"the gradient of {of} that the backward's operator has for v",
+            "[0]": f"No path leads back from the result of the backward's operator to {of}.",
+            "[1]": (
+                f"the gradient of {of} that the backward's operator gives for an incoming gradient "
+                "v"
+            ),
         }
         shown = f"the backward's operator, called with g and y: float64 {shape}"
         return Case(part, play, shown=shown, places=said)

@@ -12,16 +12,16 @@ plan_rows = Check(
 
 
 FACTS = (
-            "The lanes of a row, the third number, are fewer than its columns.",
-            "The lanes of a row, the third number, are no power of two.",
-            "The lanes of a row, the third number, are more than they must be: half as many would do.",
-            "A program takes no row at all.",
-            "The rows of a program, the second number, don't fit into 4096 bytes.",
-            "A program takes fewer rows, the second number, than fit into 4096 bytes.",
-            "There are rows that no program takes: there are too few programs.",
-            "There are programs that have no row: there are too many.",
-            "Fewer lanes are counted as masked than such a plan has.",
-            "More lanes are counted as masked than such a plan has.",
+            "A row has fewer lanes (the third number) than columns.",
+            "The number of lanes of a row (the third number) is not a power of two.",
+            "A row has too many lanes (the third number): half as many would be enough.",
+            "A program takes no row.",
+            "The rows of a program (the second number) don't fit into 4096 bytes.",
+            "A program takes fewer rows (the second number) than fit into 4096 bytes.",
+            "There are too few programs: no program takes the last rows.",
+            "There are too many programs: some programs have no row.",
+            "Too few masked lanes are counted: this plan has more.",
+            "Too many masked lanes are counted: this plan has fewer.",
             "the plan",
 )
 PLACES = {f"[{at}]": words for at, words in enumerate(FACTS)}
@@ -29,7 +29,7 @@ PLACES = {f"[{at}]": words for at, words in enumerate(FACTS)}
 
 @plan_rows.reference
 def _(rows, columns, itemsize):
-    """The definition, lane by lane; sizes are counted up until they fit."""
+    """Follows the definition: each number grows until it fits."""
     block = 1
     while block < columns:
         block += block
@@ -50,7 +50,7 @@ def _(draw):
             programs, each, block, masked = plan = subject(rows, columns, itemsize)
             taken = each * block * itemsize
             real = programs * each * block - rows * columns
-            # What the numbers say of each other: the first that is not so is told in words.
+            # Facts about the numbers. The first false fact is reported in words.
             facts = (
                 block >= columns,
                 block > 0 and block & (block - 1) == 0,
@@ -72,7 +72,7 @@ def _(draw):
     wide, narrow, ends = plan_rows.parts
     for itemsize in (2, 4, 8):
         most = 4096 // itemsize
-        # no power of two is drawn: those are among the ends
+        # no power of two, because powers of two are tested in the part `ends`
         columns = 2 * draw.integer(most // 2 + 1, 2 * most) + 1
         yield asked(wide, draw.integer(2, 20), columns, itemsize)
         yield asked(wide, draw.integer(2, 20), draw.integer(most // 2 + 1, most - 1), itemsize)

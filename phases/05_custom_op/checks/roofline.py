@@ -76,10 +76,10 @@ def _(draw):
         places = {
             "[0]": "The time is too short.",
             "[1]": "The time is too long.",
-            "[2]": "Computing is said to decide, where moving takes as long or longer.",
-            "[3]": "Memory is said to decide, where computing takes longer.",
+            "[2]": "The answer is `compute`, but moving the bytes takes as long or longer.",
+            "[3]": "The answer is `memory`, but computing takes longer than moving the bytes.",
             "[4]": "the seconds",
-            "[5]": "which of the two decides",
+            "[5]": "the word for the longer time",
         }
         return Case(time, play, "least_seconds", words, places)
 

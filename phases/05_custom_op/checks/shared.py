@@ -1,4 +1,4 @@
-"""What several exercises of lab 05 need."""
+"""Code for several exercises of lab 05."""
 
 import math
 
@@ -10,29 +10,30 @@ from hood.judge.checks.exercise import ByHand, Case, Paste
 from utils.drivers.custom_op import cut, surroundings
 from utils.instruments.launching import INTERPRETER_OPS, launch
 
-# Of the result, what rounding to half precision may change; Triton's interpreter cuts bfloat16 off
-# where a GPU rounds it.
+# The error of a result that is rounded to half precision. Triton's interpreter truncates numbers to
+# bfloat16, and a GPU rounds them.
 HALF = {torch.float16: 1.1 * 2.0**-11, torch.bfloat16: 1.1 * 2.0**-7}
-# What the sums and products before it may leave, in float32 or float64.
+# The error of the sums and products before this rounding, in float64.
 INSIDE = {torch.float64: 64 * 2.0**-52}
 TINY = {torch.float16: 2.0**-24}
 
-# A kernel is asked for, so the tensors themselves are for it alone.
+# The exercise is to write a kernel, so only the kernel may use the tensors.
 IN_A_KERNEL = ByHand(
-    because="the exercise is to compute it in a Triton kernel of your own",
+    because="the exercise is to compute the result in your own Triton kernel",
     allow_ops=INTERPRETER_OPS,
     forbid_names=frozenset({"*softmax*", "interpreted", "custom_op"}),
     allow_names=frozenset({"triton.next_power_of_2", "triton.cdiv", "utils.instruments.launching.launch"}),
 )
 
-# What is further off than that is no rounding; whatever is nearer must be `precise`.
-EXACTNESS_IS_A_FACT = Tolerance(0.02, 5e-4, "whether it is exact enough is a fact of its own")
+# An error beyond this tolerance can't come from rounding. Results within it are also tested with
+# `precise`.
+EXACTNESS_IS_A_FACT = Tolerance(0.02, 5e-4, "a separate fact tests whether the result is exact enough")
 
 
 def precise(got, exact, scale=None):
-    """Whether values are as near to the exact ones as sums in float32, or float64, can be.
+    """Whether values are as near to the exact values as sums in float32 (or float64) can be.
 
-    scale: how large the numbers were that the exact ones are made of, element by element.
+    scale: for each element, the size of the numbers from which the exact value was computed.
     """
     if got.shape != exact.shape or not torch.equal(got.isnan(), exact.isnan()):
         return False
@@ -43,46 +44,49 @@ def precise(got, exact, scale=None):
     return bool(((got.double().nan_to_num() - exact).abs() <= allowed).all())
 
 
-# What a function finds in its output; no number that is asked for is as far below 0.
+# The number in each place of an output before the call. Every right result is far above it.
 UNTOUCHED = -8192.0
 BESIDE = -7.0
-# The first of these that is not so is told.
+# The first false fact is reported.
 FACTS = {
     "[0]": "An input was changed.",
-    "[1]": "Something was written beside the rows of the output, into what they are cut from.",
-    "[2]": "Some places of the output hold what was there before: nothing was written to them, or what "
-    "was written depends on what they held.",
-    "[3]": "A row of nothing but -inf has numbers in it, where torch has NaN.",
-    "[4]": "There is NaN where a number is expected. NaN lies beside the rows of an input, where "
-    "nothing is to be read; inf - inf, inf / inf and 0 / 0 give it, too.",
-    "[5]": "Nothing but zeros was written.",
-    "[6]": "It is nearly right, and less exact than its dtype allows. That happens when something is "
-    "rounded, or computed with fewer digits, before the end.",
+    "[1]": (
+        "Something was written beside the rows of the output: into the larger storage of which "
+        "these rows are a part."
+    ),
+    "[2]": "Some places of the output still have their old number: nothing was written there, or a "
+    "result was computed from the old number.",
+    "[3]": "For a row that has only -inf, the result has numbers where torch has NaN.",
+    "[4]": "There is NaN where a number is expected. The places beside the rows of an input contain NaN, "
+    "and should not be read. inf - inf, inf / inf and 0 / 0 give NaN, too.",
+    "[5]": "Only zeros were written.",
+    "[6]": "The result is nearly right, but less exact than its dtype allows. That happens if a number "
+    "is rounded, or computed with fewer digits, before the end.",
     "[7]": "The numbers of a row do not sum to {total}.",
-    "[8]": "what lies beside the rows of the output",
-    "[9]": "what was written",
+    "[8]": "the numbers beside the rows of the output",
+    "[9]": "the written numbers",
 }
 
 
 def room_for(like, row_stride=None, column_stride=1):
-    """An output for `written`, shaped as another tensor: each place can be told from a written one."""
+    """An output for `written`, shaped as another tensor. Its numbers differ from all right results."""
     return cut(torch.full_like(like, UNTOUCHED), row_stride, column_stride, beside=BESIDE)
 
 
 def written(name, part, tensors, exact, shown, total, scale=None):
-    """A case that lets a function write into the last of some tensors, made by `room_for`.
+    """A case in which a function writes into the last of ``tensors``, which `room_for` made.
 
-    Facts about the result come before the numbers, so that the first that is not as it should be
-    is told in words; all of them hold of the numbers, whatever the code was.
+    Facts about the result come before the numbers, so that the first false fact is reported in
+    words. All facts are about the numbers, and not about the code.
 
-    total: what the numbers of each row sum to.
+    total: the sum of the numbers of each row.
     """
     missing = exact.isnan()
     zeros = bool((exact.nan_to_num().abs() < 1e-3).all())
     size = 0.03 * (exact.abs() if scale is None else scale)
     if torch.bfloat16 in {tensor.dtype for tensor in tensors}:
-        stored = "Nothing but zeros was written. Triton's interpreter makes 0 of a float64 "
-        facts = {**FACTS, "[5]": f"{stored}that is stored as bfloat16."}
+        stored = "Only zeros were written. Triton's interpreter turns a float64 into 0 "
+        facts = {**FACTS, "[5]": f"{stored}if this float64 is stored as bfloat16."}
     else:
         facts = FACTS
 
@@ -92,7 +96,7 @@ def written(name, part, tensors, exact, shown, total, scale=None):
         inside = torch.zeros_like(around)
         inside.as_strided(out.shape, out.stride(), out.storage_offset()).fill_(1)
         got = out.double()
-        # Far more than rounding can do, so that these hold for every right answer.
+        # The limit is far above a rounding error, so that every right answer passes.
         nearly = bool((missing | ((got - exact).abs() <= size + 1e-3)).all())
         off = (got.sum(-1) - total).abs()
         sums = bool((missing.any(-1) | (off <= size.nan_to_num().sum(-1) + 0.02)).all())
@@ -119,7 +123,7 @@ def written(name, part, tensors, exact, shown, total, scale=None):
 
 
 def _as_cut(tensor):
-    """How a tensor is made again from a contiguous copy, with numbers beside it as it has them."""
+    """Code that makes a tensor again from its contiguous copy, with the same numbers beside the tensor."""
     beside = surroundings(tensor)
     if tensor.is_contiguous() and beside.numel() == tensor.numel():
         return "{}"
@@ -130,7 +134,7 @@ def _as_cut(tensor):
 
 
 def compiles(part, tensors, shown):
-    """A case that compiles what a function launches for a GPU that is not there."""
+    """A case that compiles the kernels that a function launches. This needs no GPU."""
 
     def play(subject):
         return subject.drive("custom_op:compiled", *tensors)
@@ -140,7 +144,7 @@ def compiles(part, tensors, shown):
 
 @triton.jit
 def _nothing(x_ptr):
-    """Launched by references, which compute with torch."""
+    """References launch this kernel, and compute the result with torch."""
 
 
 def launched(x):

@@ -48,7 +48,8 @@ def _(draw):
 
     width, strides, dtypes, gpu = softmax_backward.parts
     odd = 2 * draw.integer(5, 20) + 1
-    # Of five rows one is lost where programs of two rows overlap, or where there is one too few.
+    # With five rows, a row is lost if programs of two rows overlap, or if there is one program too
+    # few.
     for shape in ((5, odd), (1, 2), (1, 16), (1, 17), (1, 65), (2, 1), (0, odd), (1, 600)):
         yield backward_of(width, cut(draw.tensor(shape)), cut(probabilities(shape).float()), "")
     wide = draw.tensor((1, 1100)), probabilities((1, 1100)).float()
@@ -57,7 +58,7 @@ def _(draw):
     far[0] += 40
     far[1] = -far[1].abs() - 1
     y = probabilities((2, odd)).float()
-    yield backward_of(width, cut(far), cut(y), ", g far above 0, and below")
+    yield backward_of(width, cut(far), cut(y), ", g far above 0 in one row and below 0 in the other")
 
     rows, columns = shape = 2, draw.integer(9, 14)
     g, y = draw.tensor(shape), probabilities(shape).float()
@@ -65,11 +66,11 @@ def _(draw):
     yield backward_of(strides, cut(g, 1, rows), cut(y), ", g transposed")
     yield backward_of(strides, cut(g), cut(y, 1, rows + 1), ", y transposed")
     yield backward_of(strides, cut(g, columns + 1), cut(y, columns + 4), ", rows apart")
-    yield backward_of(strides, cut(g, 2 * columns, 2), cut(y), ", every second of g")
-    yield backward_of(strides, cut(g), cut(y, 3 * columns, 3), ", every third of y")
+    yield backward_of(strides, cut(g, 2 * columns, 2), cut(y), ", every second column of g")
+    yield backward_of(strides, cut(g), cut(y, 3 * columns, 3), ", every third column of y")
     yield backward_of(strides, cut(g), cut(y), "; the output transposed", (1, rows + 2))
     yield backward_of(strides, cut(g), cut(y), "; the output sliced", (2 * columns + 1, 2))
-    one = cut(g)[:1]  # with room around it for whoever takes it for a matrix
+    one = cut(g)[:1]  # with room around it for code that takes it for a matrix
     yield backward_of(strides, one[:, :1].expand(shape), cut(y), ", g expanded from one number")
     yield backward_of(strides, one.expand(shape), cut(y), ", g expanded from one row")
 

@@ -72,15 +72,15 @@ def _(draw):
     def of_others(came):
         return came["names"], came["parameters"], came["others"], came["alone"]
 
-    nan = "There is NaN in the logits. A row of scores that is nothing but -inf gives it."
+    nan = "There is NaN in the logits. A row of scores that has only -inf gives NaN."
     looks = {
         attention: (
             of_attention,
             {
                 "[0]": nan,
-                "[1]": "the logits of the first position, which sees nothing but itself",
+                "[1]": "the logits of the first position, which sees only itself",
                 "[2]": "the logits of later positions",
-                "[3]": "the logits of fewer or more tokens, asked afterwards",
+                "[3]": "the logits of a second call, with fewer or more tokens",
             },
         ),
         gradients: (
@@ -95,12 +95,12 @@ def _(draw):
             of_others,
             {
                 "[0]": "the names in the state dict",
-                "[1]": "The parameters are not the very objects that they were.",
+                "[1]": "The parameters are not the same objects as before.",
                 "[2][0]": "the logits of another model, made before",
                 "[2][1]": "the probabilities of another model, made before",
                 "[2][2]": "the logits of another model, made after",
                 "[2][3]": "the probabilities of another model, made after",
-                "[3]": "What this model gives changes when another one gets another softmax.",
+                "[3]": "The results of this model change if another model gets another softmax.",
             },
         ),
     }
@@ -108,7 +108,7 @@ def _(draw):
         config = MiniGPTConfig(draw.integer(7, 12), 8, heads, layers, 12, 6)
         tokens = draw.tensor((draw.integer(2, 3), draw.integer(3, 6)), torch.int64).abs()
         tokens %= config.vocab_size
-        # A single position sees itself alone, whatever the attention does: the head is on its own.
+        # A single position sees only itself, so this tests the head alone.
         single = {"[0]": "the probabilities of single tokens"}
         yield asked(
             head,
@@ -135,7 +135,7 @@ def _(draw):
         came = subject.drive("custom_op:compiled_swapped", config, words, seed)
         return came["graphs"], came["probabilities"]
 
-    cut = {"[0]": "The compiler does not get one graph.", "[1]": "the probabilities, compiled"}
+    cut = {"[0]": "The compiler should get exactly one graph.", "[1]": "the probabilities, compiled"}
     yield Case(graph, traced, shown="MiniGPT under torch.compile", places=cut)
     try:
         run = gpu_run()
@@ -145,7 +145,7 @@ def _(draw):
         names = torch.tensor(draw.sample(range(600), 600))
 
         def parity(subject):
-            # with other numbers for the words, so that what was right once is not asked again
+            # words get new numbers, so that the right answer of an earlier run is wrong in this run
             tokens = names[torch.from_numpy(run.tokens)]
             logits = subject.drive("custom_op:swapped_logits", tokens, run.device, names)
             return run.agrees(logits[..., names], torch.float32)

@@ -58,20 +58,20 @@ def _(draw):
     far[0] -= 120
     far[1] += 300
     far[2] = 0
-    yield softmax_of(width, cut(far), ", far below 0, far above, and all equal")
+    yield softmax_of(width, cut(far), ", rows far below 0, far above 0, and of equal numbers")
     lowest = torch.full((1, 5), -3e38)
-    yield softmax_of(width, cut(lowest), ", all of them -3e38")
+    yield softmax_of(width, cut(lowest), ", all numbers -3e38")
 
     x = draw.tensor((2, draw.integer(9, 14)))
     rows, columns = x.shape
     yield softmax_of(strides, x, ", contiguous", (columns, 1))
     yield softmax_of(strides, cut(x, columns + draw.integer(1, 5)), "", (columns, 1))
     yield softmax_of(strides, cut(x, 1, rows), ", transposed", (columns + 2, 1))
-    yield softmax_of(strides, cut(x, 2 * columns + 1, 2), ", every second", (1, rows + 1))
+    yield softmax_of(strides, cut(x, 2 * columns + 1, 2), ", every second column", (1, rows + 1))
     late = x.clone()
     late[:, -1] += 200
-    yield softmax_of(strides, cut(late, 3 * columns, 3), ", every third, the last large")
-    one = cut(x)[:1]  # with room around it for whoever takes it for a matrix
+    yield softmax_of(strides, cut(late, 3 * columns, 3), ", every third column, and the last number large")
+    one = cut(x)[:1]  # with room around it for code that takes it for a matrix
     yield softmax_of(strides, one.expand(rows, columns), ", expanded from one row")
     yield softmax_of(strides, one[:, :1].expand(rows, columns), ", expanded from one number")
     yield softmax_of(strides, cut(x), "; the output transposed", (1, rows))
@@ -82,10 +82,10 @@ def _(draw):
     yield softmax_of(infinite, cut(some), ", some of it -inf")
     none = some[:2].clone()
     none[1] = -float("inf")
-    yield softmax_of(infinite, cut(none), ", a row of -inf alone")
-    yield softmax_of(infinite, cut(none[1:, :4]), ", a row of -inf alone, as wide as a block")
+    yield softmax_of(infinite, cut(none), ", a row that has only -inf")
+    yield softmax_of(infinite, cut(none[1:, :4]), ", a row that has only -inf, as wide as a block")
     late = draw.tensor((1, 1100))
-    late[0, :1050] = -float("inf")  # all that a first tile holds
+    late[0, :1050] = -float("inf")  # every number of a first tile
     yield softmax_of(infinite, cut(late), ", -inf in the first 1050 columns")
 
     for dtype in (torch.float16, torch.bfloat16):
@@ -93,7 +93,7 @@ def _(draw):
         x[:, 4] = 6.3
         x[1, 9:] = -float("inf")
         x[2] += 300
-        yield softmax_of(half, cut(x.to(dtype)), ", some of it -inf, some far above 0")
+        yield softmax_of(half, cut(x.to(dtype)), ", some numbers -inf, some far above 0")
         yield softmax_of(half, cut(draw.tensor((2, odd)).to(dtype), 1, 2), ", transposed")
 
     yield softmax_of(double, cut(draw.tensor((2, odd), torch.float64)), "")

@@ -22,7 +22,7 @@ compiled_head = Check(
 
 @compiled_head.reference
 def _(model, backend):
-    """Eager in all but the tracing: Inductor is not asked for what it is compared with."""
+    """Traces with Dynamo and runs eagerly: Inductor's values are compared with the eager values."""
 
     def eager(gm, example_inputs):
         backend.graphs += 1
@@ -43,7 +43,8 @@ def _(draw):
     def asked(part, shape, words, temperatures, trained=0.0, inner="eager"):
         width = shape[-1]
         seed = draw.integer(0, 2**31)
-        # stored back to front: nothing says that x is contiguous
+        # x is stored with its dimensions reversed, because the exercise does not say that x is
+        # contiguous
         calls = [
             (draw.tensor(shape[::-1]).permute(*range(len(shape))[::-1]), one)
             for one in temperatures
@@ -61,9 +62,9 @@ def _(draw):
             return {values: both[:1], gradients: both[1:], inductor: both}[part]
 
         places = {
-            "[0]": "It is not one graph for all temperatures.",
+            "[0]": "There should be exactly one graph for all temperatures.",
             "[1]": "Phase 05's operator is in no graph.",
-            "[2]": "The hidden states go into no graph.",
+            "[2]": "No graph has the hidden states as an input.",
         }
         if part != graph:
             places = {}
@@ -88,12 +89,12 @@ def _(draw):
     yield asked(values, (c,), b, some[1:])
     yield asked(gradients, (b, c), a, some[1:], trained=-0.25)
     yield asked(graph, (2, c), b, [1.0, *some, 1.0])
-    # Sizes are literals in the C++ that Inductor writes, so these are the same in every run.
+    # Inductor writes sizes as literals into its C++, so these sizes are the same in every run.
     if lack := inductor_lacks():
         yield not_run(inductor, f"needs a C++ compiler, and {lack}")
     else:
         yield asked(inductor, (2, 64), 600, some[:2], trained=0.125, inner="inductor")
 
 
-# What is earned by right numbers from another graph, and by the right graph of other numbers.
+# Points for right numbers from a wrong graph, and points for a right graph with wrong numbers.
 NUMBERS, GRAPH = {"values": 1, "gradients": 1}, {"one graph": 1}

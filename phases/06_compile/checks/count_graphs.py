@@ -20,7 +20,7 @@ count_graphs = Check(
 
 @count_graphs.reference
 def _(calls):
-    """That torch says the same is tested in tests/phases/test_06_references.py."""
+    """tests/phases/test_06_references.py tests that torch makes the same numbers of graphs."""
     made, sizes, number, found = [], None, set(), []
     for shape, dtype, k in calls:
         if len(made) < 8 and not any(graph.fits(shape, dtype, k) for graph in made):
@@ -37,7 +37,7 @@ def _(calls):
 
 
 class _Graph:
-    """A graph's guards; None is what is open."""
+    """A graph's guards. None means that a size, or k, is open."""
 
     def __init__(self, shape, dtype, k, sizes, number):
         self.dtype = dtype
@@ -60,8 +60,8 @@ class _Graph:
 
 
 MAKES = {
-    True: "a new graph, and your numbers say that it makes none",
-    False: "no new graph, and your numbers say that it makes one",
+    True: "a new graph, but your numbers say that it makes no new graph",
+    False: "no new graph, but your numbers say that it makes a new graph",
 }
 F32, F64, I64, F16 = torch.float32, torch.float64, torch.int64, torch.float16
 
@@ -74,12 +74,14 @@ def _(draw):
         return "; ".join(f"x {shape} {str(dtype)[6:]}, k = {k}" for shape, dtype, k in calls)
 
     def made(counts):
-        """Which calls have made a graph."""
+        """For each call, whether it made a graph."""
         return [now > before for before, now in zip([0, *counts], counts, strict=False)]
 
     def asked(part, calls):
-        """Facts come first: of the first call that is said to make a graph and makes none, or the
-        other way round, that is told."""
+        """First compare for each call whether it makes a graph, and then the numbers of graphs.
+
+        So a verdict names the first call about which the numbers are wrong.
+        """
         right, names = made(_count(calls)), [f"call {at + 1}" for at in range(len(calls))]
 
         def play(subject):
@@ -99,7 +101,7 @@ def _(draw):
         return Case(part, play, shown=shown or "no calls", places=places)
 
     def repeated(part, calls, extra):
-        """Some calls, and then drawn ones of the same: what is open and what fits must be known."""
+        """Some calls, and then random repetitions of them, which test what is open and what fits."""
         return asked(part, [*calls, *(draw.choice(calls) for _ in range(extra))])
 
     n, m, o, p = draw.sample(range(2, 10), 4)
@@ -112,14 +114,15 @@ def _(draw):
     yield asked(kinds, [((), F32, k), ((n,), F32, k), ((m,), F64, k), ((n,), F64, k), ((), F64, k), ((), F32, k)])
     yield asked(kinds, [((n,), F32, k), ((m,), F64, k), ((o,), F64, k), ((o,), F32, k), ((n,), F32, k)])
     yield asked(kinds, [((n,), F32, k), ((n,), F64, k), ((m,), F64, k), ((o,), F64, k)])
-    # what was another number, or had other dimensions, two graphs ago is open all the same
+    # a size is open, too, if it was another number two graphs ago, or if x had other dimensions
+    # then
     yield asked(kinds, [((n,), F32, k), ((m,), F32, k), ((m,), F64, k), ((o,), F64, k)])
     yield asked(kinds, [((n, m), F32, k), ((n,), F32, k), ((n,), F64, k), ((o,), F64, k)])
-    # a graph from before the dimensions changed keeps its guards
+    # if the dimensions change, an earlier graph keeps its guards
     yield asked(kinds, [((n, m), F32, k), ((n,), F32, k), ((n, o), F64, k), ((n, o), F32, k)])
     yield asked(sizes, [(size, F32, k) for size in ((n, m), (o, m), (o, p), (n, n))])
 
-    # what fits a graph of before makes none, however many came since
+    # a call that fits an earlier graph makes no graph, even if many graphs were made since then
     yield asked(kinds, [((n,), F32, k), ((n, m), F32, k), ((n,), F32, k), ((n, m), F32, k), ((), F32, k), ((n,), F32, k)])
     yield asked(sizes, [((size,), F32, k) for size in (n, 1, 0, n, 1, 0)])
     yield asked(sizes, [((size,), F32, k) for size in (n, m, o, 1, 0, p)])
@@ -127,7 +130,7 @@ def _(draw):
     yield asked(sizes, [((size,), F32, k) for size in (1, n, m, 1, 2)])
     yield asked(sizes, [((n, m), F32, k), ((n, o), F32, k), ((n, p), F32, k), ((m, p), F32, k), ((o, m), F32, k)])
     yield asked(sizes, [((n, m), F32, k), ((o, o), F32, k), ((p, n), F32, k), ((1, n), F32, k), ((1, m), F32, k)])
-    # a size that has changed is open from then on, at 2 as at any other above 1
+    # a size that has changed is open from then on: it may be 2 or any other number above 1
     yield asked(sizes, [((size,), F32, k) for size in (3, 2, 5, 2, 1)])
     moves = ((n, m), (o, m), (p, m), (p, o), (n, n))
     yield asked(sizes, [(size, F32, k) for size in moves])

@@ -45,10 +45,11 @@ class _:
 
 
 P, R, L = "pointwise", "reduction", "library"
+MUST = {True: "must be stored, and is missing", False: "should not be stored"}
 
 
 def drawn(draw, count, kinds):
-    """Nodes that read one or two of those before them, or an input."""
+    """Random nodes. Each node reads one or two names of earlier nodes or inputs."""
     nodes = []
     names = draw.sample("abcdefghijklmnopqrstuvw", count)
     for at, name in enumerate(names):
@@ -59,7 +60,7 @@ def drawn(draw, count, kinds):
 
 
 def grouped(draw, nodes):
-    """Groups of a program as somebody may have made them."""
+    """Random groups of a program's nodes."""
     groups = []
     for name, _, _ in nodes:
         if groups and draw.integer(0, 2):
@@ -78,11 +79,14 @@ def _(draw):
         return "; ".join(f"{name} = {kind}({', '.join(reads)})" for name, kind, reads in nodes)
 
     def asked(part, nodes):
-        """Facts come first: of the first node that is in a wrong group, that is told."""
+        """First compare for each node whether its group is right, and then the groups.
+
+        So a verdict names the first node that is in a wrong group.
+        """
         names = [name for name, _, _ in nodes]
 
         def before(groups):
-            """Of each node those of its group that come before it in the program."""
+            """For each node, the nodes of its group that come before it in the program."""
             of = {name: group for group in groups for name in group}
             return {name: set(names[:at]) & set(of[name]) for at, name in enumerate(names)}
 
@@ -96,7 +100,7 @@ def _(draw):
             said = before(came) if whole else right
             return {**{name: said[name] == right[name] for name in names}, "groups": came}
 
-        places = {f"['{name}']": f"It is wrong which group `{name}` is in." for name in names}
+        places = {f"['{name}']": f"`{name}` is in a wrong group." for name in names}
         places["['groups']"] = "the groups"
         return Case(part, play, of="fuse", shown=words(nodes), places=places)
 
@@ -144,10 +148,10 @@ def _(draw):
             facts["in order"] = not names or sorted(came) != sorted(right) or list(came) == right
             return {**facts, "names": came}
 
-        places = {f"['{n}']": f"It is wrong whether `{n}` is stored." for n, _, _ in nodes}
-        places["['known']"] = "A name is there that no node has."
-        places["['once']"] = "A name is there more than once."
-        places["['in order']"] = "The names are the right ones, and not in the order of the nodes."
+        places = {f"['{n}']": f"`{n}` {MUST[n in right]}." for n, _, _ in nodes}
+        places["['known']"] = "The list has a name that is not the name of a node."
+        places["['once']"] = "The list has a name more than once."
+        places["['in order']"] = "The names are right, but their order is not that of the nodes."
         places["['names']"] = "the names, in the order of the nodes"
         return Case(memory, play, of="stored", shown=shown, places=places)
 
@@ -157,11 +161,12 @@ def _(draw):
     yield written(chain, [[n, m, o], [p]], ["x", p])
     yield written(chain, [[n], [m, o], [p]], [])
     yield written([(n, P, ["x"]), (m, L, [n]), (o, P, ["y"])], [[n, o], [m]], [])
-    # two readers: the last one, or the first, is in its own group
+    # a node with two readers: the last reader, or the first, has a group of its own
     two = [(n, P, ["x"]), (m, P, [n]), (o, P, [n])]
     yield written(two, [[n, o], [m]], [])
     yield written(two, [[n, m], [o]], [])
-    # read by an earlier group, by the next one, by the last one, by its own alone
+    # nodes that are read by an earlier group, by the next group, by the last group, or only by
+    # their own group
     nodes = [(n, P, ["x"]), (m, P, [n]), (o, L, [m]), (p, P, [m, n]), ("q", P, [p, o, n])]
     yield written(nodes, [[n], [p], [o], [m, "q"]], [])
     yield written(nodes, [[n, m], [o], [p], ["q"]], [])

@@ -15,7 +15,8 @@ generated = Check(
 )
 
 
-# lines of each module that Inductor writes: the first, one before its function `call`, one behind
+# lines that are in each module that Inductor writes: the first, one before the function `call`, one
+# after it
 FIRST, BEGINS = "# AOT ID: ", "async_compile = AsyncCompile()"
 ENDS = 'if __name__ == "__main__":'
 SIZES = re.compile(r"assert_size_stride\(\w+, \(([^()]*)\), \(")
@@ -24,7 +25,7 @@ PRODUCTS = re.compile(r"^ *(?:\w+ = )?extern_kernels\.\w+\(", re.M)
 
 @generated.reference
 def _(function, *inputs):
-    """Inductor is not asked: what must stand in a module is made of Dynamo's graphs."""
+    """Doesn't run Inductor: writes the necessary lines of each module from Dynamo's graphs."""
     texts, graphs = [], []
 
     def backend(gm, _):
@@ -51,15 +52,15 @@ def _(function, *inputs):
 
 
 LEFT = {
-    LOG: "A log is not as it was before: its level, or its handlers.",
+    LOG: "The level or the handlers of a log are not as they were before.",
     SETTING: "A setting of torch is not as it was before.",
     VARIABLE: "An environment variable is not as it was before.",
-    FUNCTION: "In place of one of torch's own functions there is another than before.",
+    FUNCTION: "One of torch's own functions is still replaced.",
 }
 
 
 def _said(text):
-    """Of a module: how many products it calls of a library, and whether it is a backward."""
+    """How many library products a module calls, and whether the module is a backward."""
     return len(PRODUCTS.findall(text)), "tangents_1" in text or "tangents_0" in text
 
 
@@ -69,7 +70,7 @@ def _is_whole(text):
 
 
 def _facts(counts, x, w, back, wide, fails, texts, raised):
-    """What must hold of the texts of a call, the plainest thing first."""
+    """Facts that must be true of the texts that a call returns, the simplest facts first."""
     if fails:  # on the way back; whoever never goes there has lost another point by it
         return {}
     fails = 0 in counts
@@ -93,17 +94,17 @@ def _facts(counts, x, w, back, wide, fails, texts, raised):
 
 
 PLACES = {
-    "let out": "A call fails, and its error did not come out.",
-    "listed": "It returns no list of texts.",
-    "python": "Python can't read a text as it stands, by `ast.parse`.",
-    "any": "There is no text at all.",
+    "let out": "The compiled function raised an error, and this error did not reach the caller.",
+    "listed": "The result is not a list of texts.",
+    "python": "Python can't parse a text with `ast.parse`.",
+    "any": "There is no text.",
     "least": "There are fewer texts than the call has modules.",
     "most": "There are more texts than the call has modules.",
     "once": "The function is not called exactly once.",
-    "sizes": "The sizes in a text are not the numbers of this call's inputs.",
-    "strides": "The strides in a text are not those of this call's inputs.",
-    "whole": "A text is no whole module: its beginning or its end is missing.",
-    "products": "The products in the texts are not those of this call's modules.",
+    "sizes": "A text does not have the sizes of this call's inputs, written as numbers.",
+    "strides": "No text has the strides of this call's inputs.",
+    "whole": "A text is not a whole module: its beginning or its end is missing.",
+    "products": "The texts and the modules of this call do not have the same products.",
 }
 
 
@@ -141,12 +142,12 @@ def _(draw):
                 places[f"[{at}]['{key}']"] = which + words
         words = [f"`emitting.products({', '.join(map(str, counts))})` of x {tuple(x.shape)}" for counts, x, _ in calls]
         shown = ", then ".join(words)
-        shown += ", x part of a wider tensor in all but the first" if again else ""
+        shown += ", and x is part of a wider tensor in each call after the first" if again else ""
         shown += ", going back" if needs and "cut" not in how else ""
-        shown += ", with an error on the way" if fails else ""
+        shown += ", with a call that raises an error" if fails else ""
         shown += ", compiled before" if "before" in how else ""
-        shown += ", x requires a gradient and the result none" if "cut" in how else ""
-        # an example would cost more than it tells: each case is compiled several times
+        shown += ", x requires a gradient but the result doesn't" if "cut" in how else ""
+        # no example is searched: that would be slow, because each case is compiled several times
         return Case(part, play, shown=shown, places=places, example=False)
 
     one, two, three = draw.sample((1, 2, 3, 4), 3)

@@ -31,13 +31,13 @@ class _:
 @mended.cases
 def _(draw):
     def asked(of, shown, calls):
-        """``calls``: by words that say what comes, the arguments."""
+        """``calls``: words that describe the arguments of a call -> these arguments."""
 
         def play(subject):
             came = subject.drive("compiling:compiled", *calls.values(), of=of)
             return came["values"], came["gradients"], came["graphs"]
 
-        places = {"[2]": "Compiled, it is not a single graph for all calls."}
+        places = {"[2]": "When the function is compiled, there should be exactly one graph for all calls."}
         for at, words in enumerate(calls):
             places[f"[0][{at}]"] = f"the value of call {at + 1}, {words}"
             places[f"[1][{at}]"] = Place(f"the gradient of call {at + 1}, {words}", returned=False)
@@ -54,7 +54,7 @@ def _(draw):
         "a negative sum": [-x],
         "a sum between 0 and 1": [small],
         "a sum between -1 and 0": [-small],
-        "one large number among negative ones": [mixed],
+        "one large number among negative numbers": [mixed],
         "one large negative number": [-mixed],
     }
     yield asked("gate", "on both sides, a matrix, float64", sides)
@@ -77,7 +77,7 @@ def _(draw):
     cancels = 0 * block
     cancels[0, 0, 0], cancels[0, 0, -1] = 2.0**30 + 1, -(2.0**30)  # float32 would make 0 of the sum
     blocks = {
-        "one large number among negative ones": [outweighed],
+        "one large number among negative numbers": [outweighed],
         "a sum of 1, of numbers near 2**30": [cancels],
         "a sum about 1e-50": [1e-50 * outweighed],
     }
@@ -118,7 +118,7 @@ def _(draw):
     every = torch.full((a,), wide)
     rows = {
         "a length of 0, and a whole row": [x, ends],
-        "NaN or infinity behind a length": [worst, lengths],
+        "NaN or infinity beyond a length": [worst, lengths],
         "other numbers": [-x, lengths],
     }
     yield asked("row_sums", "a matrix, float64", rows)

@@ -33,7 +33,7 @@ class _:
 
 
 def _calls(code):
-    """What the lines of `call` call, by splitting them."""
+    """The names that `call` calls, found by splitting its lines."""
     found = []
     for line in code.partition("def call(")[2].splitlines():
         line = line.strip().rpartition(" = ")[2] if "=" in line.partition("(")[0] else line.strip()
@@ -44,7 +44,7 @@ def _calls(code):
 
 
 def composed(draw, gpu, flat):
-    """A module in the form of Inductor's, with drawn kernels and calls; `call` is a function if flat."""
+    """A module as Inductor writes it, with random kernels and calls. If ``flat``, `call` is a function."""
     words = draw.sample(("add", "exp", "gelu", "mul", "relu", "sin", "sub", "sum"), 4)
     kinds = (
         ["triton_poi_fused", "cpp", "triton_red", "cpp_fused"] if gpu else ["cpp_fused", "cpp"] * 2
@@ -98,7 +98,10 @@ def _(draw):
     said = {"launches": launches, "library_calls": library_calls}
 
     def asked(part, code, of, words):
-        """Facts come first: of the first name that is there too rarely or too often, that is told."""
+        """First compare how often each name is listed, and then the lists.
+
+        So a verdict names the first name that is listed too rarely or too often.
+        """
         right = said[of](code) if of in said else []
         count = reused(code)
 
@@ -114,15 +117,15 @@ def _(draw):
             facts["in order"] = not names or sorted(came) != sorted(right) or list(came) == right
             return {**facts, "names": came}
 
-        places = {f"['{name}']": f"It is wrong how often `{name}` is listed." for name in right}
-        places["['most']"] = "It counts more buffers than get the memory of another."
-        places["['least']"] = "It counts fewer buffers than get the memory of another."
+        places = {f"['{name}']": f"`{name}` is listed too rarely or too often." for name in right}
+        places["['most']"] = "The count is too large: fewer buffers get another buffer's memory."
+        places["['least']"] = "The count is too small: more buffers get another buffer's memory."
         places["['count']"] = "the number of buffers"
         places["['others']"] = (
-            "A name is listed that is not asked for, or that `call` does not call."
+            "The list has a name that should not be in it, or that `call` does not call."
         )
         places["['in order']"] = (
-            "The names are the right ones, and not in the order in which they run."
+            "The names are right, but their order is not the order in which they run."
         )
         places["['names']"] = "the names, in the order in which they run"
         return Case(part, play, of, f"the module {words!r}", places)

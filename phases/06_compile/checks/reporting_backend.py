@@ -15,7 +15,7 @@ reporting_backend = Check(
 @reporting_backend.reference
 def _(report):
     class Noted(torch.fx.Interpreter):
-        """Runs a graph, and writes down what really comes."""
+        """Runs a graph, and records the shapes of its values."""
 
         def run_node(self, node):
             value = super().run_node(node)

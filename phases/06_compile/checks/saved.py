@@ -37,7 +37,7 @@ class _:
 
 
 def _facts(nodes, right, came):
-    """Of each node whether it is rightly among the names, or not; then the names as they came."""
+    """For each node, whether it is rightly in ``came`` or not in it; then the names as they were returned."""
     names = isinstance(came, (list, tuple)) and all(isinstance(name, str) for name in came)
     facts = {name: not names or (name in came) == (name in right) for name in nodes}
     facts["once"] = not names or len(came) == len(set(came))
@@ -62,9 +62,10 @@ def _(draw):
         for kind, some in zip(("wanted", "kept"), names, strict=False):
             words += f"; {kind}: {', '.join(some) or 'nothing'}"
         what = "computed again" if names else "saved"
-        places = {f"['{name}']": f"It is wrong whether `{name}` is {what}." for name in nodes}
-        places["['once']"] = "A name is there more than once."
-        places["['in order']"] = "The names are the right ones, and not in the graph's order."
+        must = {True: f"must be {what}, and is missing", False: f"should not be {what}"}
+        places = {f"['{name}']": f"`{name}` {must[name in right]}." for name in nodes}
+        places["['once']"] = "The list has a name more than once."
+        places["['in order']"] = "The names are right, but their order is not that of the graph."
         places["['names']"] = "the names, in the graph's order"
         return Case(part, play, of=of, shown=words, places=places)
 
@@ -85,7 +86,7 @@ def _(draw):
     yield asked(corners, "a node that is read twice", [("relu",), ("sin",)], [(a, b)])
     free = [("exp",), ("keep",), ("linear",), ("sin",)]
     yield asked(corners, "a result that needs no gradient", free, shapes[:2], fixed=(0,))
-    yield asked(corners, "a result that nobody needs again", [("sin",), ("keep",), ("scale", 2.0)], [(a, b)])
+    yield asked(corners, "a result that the backward does not need", [("sin",), ("keep",), ("scale", 2.0)], [(a, b)])
 
     chain = [("linear",), ("relu",), ("sin",), ("exp",), ("square",)]
     names = ["t", "mm", "relu", "sin", "exp", "mul"]

@@ -25,7 +25,7 @@ softmax_backend = Check(
 @softmax_backend.reference
 def _(op):
     class Swaps(torch.fx.Transformer):
-        """Copies a graph; what it meets on the way tells how many dimensions a tensor has."""
+        """Copies a graph. A tensor's number of dimensions comes from its node's `meta`."""
 
         def run_node(self, node):
             if "softmax" in str(node.target) and "log" not in str(node.target):
@@ -71,8 +71,8 @@ def _(draw):
             else [other(form, dim, x / (at + 1)) for at, (form, dim) in enumerate(forms)]
         )
 
-        # The function comes as a text with drawn names: which of its calls are to be replaced, and
-        # how each is called, has to be read in it, or in its graph.
+        # The function comes as a text with random names. The text, or its graph, shows which calls
+        # must be replaced, and how each one passes its arguments.
         text = calling(forms, chained, draw.sample(NAMES, len(forms)))
         again = how.get("again", False)
 
@@ -88,9 +88,9 @@ def _(draw):
         places = {f"{value}[{at}]": f"{form}, dim {dim}" for at, (form, dim) in enumerate(forms)}
         for at, (form, dim) in enumerate(forms):
             whose = (
-                "torch's own numbers: it is not replaced"
+                "torch's own numbers: the call was not replaced"
                 if fits_in(form, dim, x.dim())
-                else ("the operator's numbers, where the operator doesn't fit")
+                else ("the operator's numbers, although the operator can't replace this call")
             )
             places[f"[0]['facts'][{at}]"] = f"{form}, dim {dim}, gives {whose}."
         places["[1]"] = "the gradient of x"
@@ -102,7 +102,7 @@ def _(draw):
         return form not in (*OTHERS, *TYPED) and dim % rank == rank - 1
 
     def other(form, dim, x):
-        """What comes out if a form stays that is to be replaced, or the other way round."""
+        """The wrong result: of a form that must be replaced and is not, or the other way round."""
         stays, new = FORMS[form](x, dim), sharper(x)
         wrong = stays if fits_in(form, dim, x.dim()) else new
         return None if near(stays, new) else wrong
@@ -134,7 +134,8 @@ def _(draw):
     yield asked(methods, (a, b), mixed)
 
     untyped, one = [*FUNCTIONS, *METHODS], ("torch.softmax(x, dim=dim)", -1)
-    # Forms that are drawn: what asks for `input` or `dtype=None` would cost another part by chance.
+    # Only these forms are drawn. A mistake with `input` or `dtype=None` would otherwise cost
+    # another part by chance.
     plain = [form for form in untyped if "input=" not in form and "None" not in form]
     yield asked(fits, (a, b, c), [one, *((draw.choice(plain), dim) for dim in (0, 1, -2, -3))])
     yield asked(fits, (a, b), [*((form, draw.choice((0, -2))) for form in untyped), one])
@@ -142,7 +143,7 @@ def _(draw):
         yield asked(fits, (a, b), [*((form, 1) for form in TYPED), one], dtype)
     yield asked(fits, (b, a, d), [one, *((form, draw.choice((2, -1))) for form in OTHERS)])
 
-    # a dimension by its position, and one by its name, in every run
+    # in every run, one dimension is given by position and one by name
     forms = [("x.softmax(dim)", 1), one]
     forms += [
         (draw.choice([form for form in plain if form.startswith(kind)]), dim)

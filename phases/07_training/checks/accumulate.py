@@ -36,7 +36,7 @@ def _(draw):
     unequal, old, alive = accumulate.parts
 
     def asked(part, rows, dropped, before=None):
-        """Parts of so many rows, of which so many count for nothing."""
+        """Parts with ``rows`` rows. In each part, the first ``dropped`` rows have a target of -100."""
         weights = [draw.tensor((3, 4)), draw.tensor((4, 5))]
         parts = []
         for n, without in zip(rows, dropped, strict=True):

@@ -19,7 +19,7 @@ checkpoint = Check(
         "through a file": 1,
     },
     reads="Stop and go on",
-    tolerance=Tolerance(1e-3, 1e-4, "another machine may round otherwise, step after step"),
+    tolerance=Tolerance(1e-3, 1e-4, "another machine may round in another way, step after step"),
 )
 
 
@@ -44,10 +44,10 @@ class _:
 
 
 class _Changes:
-    """Changes a checkpoint by value, wherever in it a number or a state lies.
+    """Finds numbers and states in a checkpoint by their values, and replaces them by others.
 
-    Weights and the optimizer's memories, the order of the rows that are left, and the states of
-    both generators are others afterwards. Who resumes from it has to read each of them in it.
+    It changes weights, the optimizer's memories, the order of the remaining rows, and the states of
+    both generators. So a resumed trainer is right only if it reads all of them from the checkpoint.
     """
 
     def __init__(self, settings, before, seed):
@@ -62,7 +62,7 @@ class _Changes:
         self.found = set()  # which of them the checkpoint has
 
     def of(self, value):
-        """The same with other numbers."""
+        """The same value with other numbers."""
         if isinstance(value, torch.Tensor):
             return self._tensor(value)
         if isinstance(value, np.ndarray):
@@ -95,7 +95,7 @@ class _Changes:
         return 1.25 * number
 
     def _rows(self, rows):
-        """The rows that are left come the other way round."""
+        """Reverse the order of the remaining rows."""
         count = len(self.left)
         if count < 2 or rows[-count:] != self.left:
             return rows
@@ -103,14 +103,14 @@ class _Changes:
         return rows[:-count] + self.left[::-1]
 
     def has_all(self):
-        """Whether all that is to be changed was there."""
+        """Whether everything that must be changed was in the checkpoint."""
         wanted = {"state 0", "state 1", *({"left"} if len(self.left) > 1 else ())}
         wanted |= {f"number {k}" for k in self.numbers.nonzero().flatten().tolist()}
         return wanted <= self.found
 
 
 def _is_plain(value):
-    """Whether a file that is read with `weights_only` takes a value."""
+    """Whether `torch.load` with `weights_only=True` can read a value."""
     if isinstance(value, dict):
         return all(map(_is_plain, value.values()))
     if isinstance(value, (list, tuple)):
@@ -140,13 +140,16 @@ def _(draw):
                 return {"kept": whole["losses"] == came["first"]["losses"], **found}
             return found
 
-        words = f"{rows} rows by 3, stopped after step {before}, {after} more"
+        words = f"{rows} rows by 3, stopped after step {before}, then {after} more steps"
         places = {
             "['kept']": "While the first run goes on, its checkpoint in memory changes.",
-            "['same beginning']": "After resuming, already the first loss is not that of the run that went on.",
-            "['same losses']": "After resuming, the first loss is right, and a later one is not that of the run that went on.",
-            "['same weights']": "In the end, the weights are not those of the run that went on.",
-            "['went on']": "Taking the checkpoint changes the run: it does not go on as it would without.",
+            "['same beginning']": "After resuming, even the first loss differs from the first run's loss.",
+            "['same losses']": "After resuming, the first loss is right, but a later loss differs from the first run's loss.",
+            "['same weights']": "At the end, the weights differ from the first run's weights.",
+            "['went on']": (
+                "Taking the checkpoint changes the run: the next steps differ from those of a run "
+                "without a checkpoint."
+            ),
             "['resumed']": "the losses after resuming",
         }
         return Case(part, play, shown=words, places=places)
@@ -163,13 +166,15 @@ def _(draw):
             facts = {"whole": new.has_all(), "plain": part != file or _is_plain(kept)}
             return facts | subject.drive("training:resumed", settings, other, after)
 
-        words = f"{rows} rows by 3, stopped after step {before}, {after} more, from a checkpoint with other numbers in it"
+        words = (
+            f"{rows} rows by 3, stopped after step {before}, then {after} more steps, from a "
+            "checkpoint with changed numbers"
+        )
         places = {
-            "['whole']": "Something is missing in the checkpoint: weights, what the optimizer remembers, the "
-            "order of the rows that are left, or the state of a generator.",
-            "['plain']": "The checkpoint holds something that a file read with `weights_only` refuses.",
+            "['whole']": "Something is missing in the checkpoint: weights, the optimizer's memory, the order of the remaining rows, or the state of a generator.",
+            "['plain']": "The checkpoint contains something that `torch.load` with `weights_only=True` refuses.",
             "['losses']": "the losses after resuming",
-            "['weights']": "the weights in the end",
+            "['weights']": "the weights at the end",
         }
         return Case(part, play, shown=words, places=places, example=False)
 
@@ -185,7 +190,8 @@ def _(draw):
     yield asked(within, 10, 4 * draw.integer(1, 2) + draw.integer(1, 3), 7)
     yield asked(within, 10, 3, 6)
     yield asked(dropout, 9, 3, 4, 0.5)
-    # one step of an epoch is done: the other rows hardly ever come in the same order by chance
+    # only one step of an epoch is done: the many remaining rows are hardly ever in the right order
+    # by chance
     yield asked(dropout, 10, 1, 6, 0.25)
     yield asked(memory, 9, 3, 5, 0.0, "memory")
     yield asked(memory, 10, 1, 6, 0.0, "memory")

@@ -37,7 +37,7 @@ fit = Check(
 
 @fit.reference
 def _(model, epochs, held_out, lr, warmup, max_norm, dtype, scale):
-    """By hand, in place of torch's tools."""
+    """Computes the steps by hand, without torch's optimizer, scaler or schedule."""
     parameters = list(model.parameters())
     memory = [None] * len(parameters)
     log = {"losses": [], "norms": [], "rates": [], "held out": []}
@@ -85,7 +85,7 @@ PLACES = {
     "['returned']['losses']": "the losses",
     "['returned']['norms']": "the norms",
     "['returned']['rates']": "the rates",
-    "['returned']['held out']": "the losses on what is held out",
+    "['returned']['held out']": "the losses on `held_out`",
     "['weights']": "the weights afterwards",
     "['calls']": "how often the model was called",
 }
@@ -100,26 +100,26 @@ COLUMNS, MAX_NORM = 18, 100.0
 
 
 def _same_curve(whole, other, dtype):
-    """Whether the losses of a run lie in the band around those of one in float32."""
+    """Whether the losses of a run are in the band around the losses of a run in float32."""
     widths = band(whole, torch.finfo(dtype).eps / 2, MAX_NORM, momentum=0.9)
     pairs = zip(whole["losses"], other["losses"], widths, strict=True)
     return all(abs(loss - mine) <= width for loss, mine, width in pairs)
 
 
 def _called(number):
-    """What each of a call's three notes says, by place."""
+    """A message for each of the three facts about a call."""
     words = f"call {number + 1} of the model"
     return {
         f"['calls'][{number}][0]": f"{words} was not in the mode that the exercise asks for.",
-        f"['calls'][{number}][1]": f"{words} built a graph where none is asked for, or none where one is.",
+        f"['calls'][{number}][1]": f"{words} built a graph where it must not, or built no graph where it must.",
         f"['calls'][{number}][2]": f"the dtype of the logits in {words}",
     }
 
 
 def _left_out(number):
-    """What is said of a step that was left out and should not have been, or the other way round."""
-    words = f"`norms[{number}]` is None, for a step left out, where the step must be made"
-    return {f"['left out'][{number}]": f"{words}, or a number where it must be left out."}
+    """The message if a step was left out that must be made, or made that must be left out."""
+    words = f"`norms[{number}]` is None, as if the step was left out, but the step must be made"
+    return {f"['left out'][{number}]": f"{words}; or it is a number, but the step must be left out."}
 
 
 def _step(parts):
@@ -131,7 +131,7 @@ def _step(parts):
 
 
 def _in_words(epochs):
-    """What steps a run has, in words."""
+    """The steps of a run in words."""
     said = []
     for steps in epochs:
         runs = [(step, len(list(alike))) for step, alike in groupby(map(_step, steps))]
@@ -144,7 +144,7 @@ def _in_words(epochs):
 
 
 def _largest_scale(x, targets, first, second):
-    """The scale with which the largest number of the backward is float16's largest."""
+    """The scale that makes the largest number of the backward equal to float16's largest number."""
     weights = first.clone().requires_grad_(), second.clone().requires_grad_()
     sums = x @ weights[0]
     hidden = sums.tanh()
@@ -159,7 +159,7 @@ def _(draw):
     plain, parts, clipping, bits, overflow, held, minigpt = fit.parts
 
     def part(n, without=0):
-        """Rows of a part, the last of which don't count."""
+        """A part of ``n`` rows, of which the last ``without`` rows don't count."""
         targets = draw.tensor((n,), torch.int64).abs() % 4
         targets[n - without :] = -100
         return draw.tensor((n, 3)) * 0.5, targets
@@ -215,23 +215,25 @@ def _(draw):
     yield asked(parts, [[[part(n), part(2), part(3)]]], one, "dropout 0.5", dropout=0.5)
     for most in (0.05, 0.2):
         step = [part(n), part(2), part(3, 1)]
-        yield asked(clipping, [[step, [part(n)]]], one, f"max_norm {most}", max_norm=most)
+        # the rate is so large that even a clipped step changes the loss on `held_out`
+        yield asked(clipping, [[step, [part(n)]]], one, f"max_norm {most}", max_norm=most, lr=2.0)
     for dtype in (torch.bfloat16, torch.float16):
         words = str(dtype).removeprefix("torch.")
         yield asked(bits, [[[part(n), part(3)]], [[part(4)]]], one, words, dtype=dtype)
         yield asked(bits, [[[part(n)], [part(n, 2), part(2)]]], one, f"{words}, max_norm 0.1", dtype=dtype, max_norm=0.1)  # fmt: skip
-    # Summed up in bfloat16, some 1.4 a row, a loss of very many rows stands still at 512.
-    # `cross_entropy` adds in blocks, so that it does not, but closes none of them where a 16th row
-    # counts for nothing.
+    # A row adds about 1.4 to the loss. If very many rows are added up in bfloat16, the sum stops at
+    # 512. `cross_entropy` adds in blocks, which avoids this, but it never ends a block at a row
+    # that doesn't count (here each 16th row).
     many = part(640)
     many[1][::16] = -100
     yield asked(bits, [[[many, part(3)]]], one, "bfloat16", dtype=torch.bfloat16)
-    # outside of float16 there is no scale, and so it may be one that float32 doesn't hold
+    # only float16 uses the scale, so for bfloat16 it may be too large for float32
     words = "bfloat16, with a scale of 2^200"
     steps = [[[part(n)], [part(3)]]]
     yield asked(bits, steps, one, words, dtype=torch.bfloat16, scale=2.0**200)
-    # The gradient of one row's logits, with a class that has a probability of a quarter at most, is
-    # 3/4 or more: times 2^17 that is beyond float16. With 24 rows and 2^16 all is far within.
+    # If the target of a single row has a probability of at most 1/4, its logit has a gradient of
+    # 3/4 or more. Times 2^17, this is too large for float16. With 24 rows and 2^16, all gradients
+    # are far below the limit.
     x = part(1)[0]
     wrong = [(x, ((x @ weights[0]).tanh() @ weights[1]).argmin(1))]
     for warmup in (1, 4):
@@ -240,21 +242,23 @@ def _(draw):
             overflow, epochs, one, f"float16, warmup {warmup}",
             dtype=torch.float16, scale=2.0**17, warmup=warmup,
         )  # fmt: skip
-    # four times too large, and then not, nor in the next epoch; with the first scale both would be
+    # The gradients of four steps are too large. The gradients of the fifth step and of the next
+    # epoch fit, but with the first scale they would be too large.
     few = [(torch.cat([x, y]), torch.cat([wrong[0][1], t])) for y, t in (part(7), part(7))]
     again = [[wrong, wrong, wrong, wrong, [few[0]]], [[few[1]]]]
     yield asked(overflow, again, one, "float16", dtype=torch.float16, scale=2.0**20)
-    # two parts of one step, each too large, and then one that still is with half the scale alone
+    # Both parts of a step are too large. The scale is halved only once for this step, so the next
+    # step is too large, too.
     both = [[[*wrong, *wrong], wrong, [part(24)]]]
     words = "two parts of a step overflow"
     fits = _largest_scale(*wrong[0], *weights)
     yield asked(overflow, both, one, words, dtype=torch.float16, scale=2.8 * fits)
-    # with a scale of which twice as much is too large, and weights that all but stand still
+    # twice this scale is too large, and the weights hardly change
     row, words = [[wrong] * 12], "twelve good steps"
     yield asked(overflow, row, one, words, dtype=torch.float16, scale=0.7 * fits, lr=2.0**-20)
-    # A gradient that 16 bits don't hold with a scale of 1 either: six times as large, three times,
-    # one and a half times, and then it fits. The rate is so small that it makes no difference how
-    # its gradients are clipped.
+    # A gradient that is too large for 16 bits even with a scale of 1. With the scale, it is 6 times
+    # too large, then 3 times, then 1.5 times, and then it fits. The rate is so small that clipping
+    # makes no difference.
     loud = torch.cat([torch.tensor([[2.0**15]]), part(1)[0][:, 1:]], 1)
     first, up = weights[0] * torch.tensor([[2.0**-15], [1.0], [1.0]]), 32.0
     aim = ((loud @ first).tanh() @ weights[1]).argmin(1)
@@ -263,11 +267,13 @@ def _(draw):
         overflow, [[[(loud, aim)]] * 4], one, "the scale falls below 1", dtype=torch.float16, by=2.0**-15,
         up=up, scale=6 * fits, max_norm=0.05, lr=2.0**-20,
     )  # fmt: skip
-    # of one gradient one row is too large: its weights are tiny, and what comes in there is not
+    # only one row of one gradient is too large, because its weights are tiny and its inputs are
+    # large
     x, targets = part(6)
     far = [[[(x * torch.tensor([2.0**14, 1.0, 1.0]), targets)], [part(8)], [part(8)]]]
     yield asked(overflow, far, one, "one row overflows", dtype=torch.float16, by=2.0**-14)
-    # the optimizer remembers a step by then, and one of two parts is too large
+    # the optimizer has momentum from a first step, and one of two parts of the second step is too
+    # large
     (quiet, aims), (x, targets) = part(4), part(6)
     quiet, loud = quiet * torch.tensor([0.0, 1.0, 1.0]), x * torch.tensor([2.0**14, 1.0, 1.0])
     later = [[[(quiet, aims)], [(loud, targets), part(4)], [part(8)]], [[part(8)]]]
@@ -309,9 +315,10 @@ def _(draw):
     places = {key: words for key, words in PLACES.items() if key.startswith("['returned']")}
     for name in CURVES:
         places[f"['{name}']"] = (
-            f"The losses under {name}, lie outside of the band around those in float32."
+            f"The losses of the run {name!r} are outside the band around the losses in float32."
         )
     places["['float32, in parts']"] = (
-        "The losses of the same lines in parts lie outside of the band."
+        "If the same lines come in parts, the losses are outside the band around the losses of "
+        "whole steps."
     )
     yield Case(minigpt, curves, shown="6 steps of 16 lines", places=places)

@@ -63,15 +63,15 @@ PLACES = {
     "['lengths']": "`len(loader)`",
     "['over']": "An epoch ends too early or too late.",
     "['sizes']": "A batch has too many items, or too few.",
-    "['each once']": "An item comes twice in an epoch, or is none of the dataset's.",
-    "['left alone']": "Torch's global generator was asked or seeded.",
+    "['each once']": "An item comes twice in an epoch, or is not in the dataset.",
+    "['left alone']": "Torch's global random generator was used or seeded.",
     "['batches']": "the batches",
 }
 ORDER = "`torch.randperm(len(dataset), generator=generator)`"
 
 
 def _facts(came, items, turns):
-    """Of lists of items: how many they have, and whether no item comes twice in an epoch."""
+    """How many items each batch has, and whether no item comes twice in an epoch."""
     lists = [batch if isinstance(batch, list | tuple) else [] for batch in came["batches"]]
     epochs = {turn: [] for turn in turns}
     for turn, batch in zip(turns, lists):
@@ -93,7 +93,7 @@ def _settings(batch_size, drop_last=False, collate="list", seed=None, **more):
 
 
 def _asked(part, dataset, loaders, turns, words, noted=False):
-    """The batches of some turns; a number of turns means those of the first loader's epoch."""
+    """A case about the batches of ``turns``. A number means as many batches of the first loader."""
     turns = [(0, 0)] * turns if isinstance(turns, int) else turns
     places = dict(PLACES)
     for number, (_, epoch) in enumerate(turns):
@@ -101,13 +101,12 @@ def _asked(part, dataset, loaders, turns, words, noted=False):
         if part == "read when needed":
             places[f"{at}['items']"] = "the items of a batch"
             places[f"{at}['read']"] = (
-                "The right items, but not read as asked: each once, in the batch's order, when that "
-                "batch is asked for, and nothing else before."
+                "The items are right, but they were not read as required: each item once, in the batch's " "order, when that batch is requested, and no other item before."
             )
         elif part == "shuffled epochs" and len(loaders) == 1:
-            places[at] = f"The items come in another order than {ORDER} gives."
+            places[at] = f"The items do not come in the order that {ORDER} gives."
             if epoch:
-                places[at] = "The first epoch has the right order, and a later one has not."
+                places[at] = "The first epoch has the right order, but a later epoch has not."
 
     def play(subject):
         came = subject.drive("training:dealt", dataset, loaders, turns, noted)
@@ -159,7 +158,7 @@ def _(draw):
     numbers = [draw.integer(1, 9) for _ in range(6)]
     two = [_settings(2, collate="total"), _settings(3, True)]
     turns = [(1, 0), (0, 0), (1, 0), (0, 0), (1, 0), (0, 0), (0, 0)]
-    yield _asked(in_order, numbers, two, turns, "two loaders of one dataset, one with `sum`")
+    yield _asked(in_order, numbers, two, turns, "two loaders of one dataset, one of them with `sum`")
 
     def seed():
         return draw.integer(0, 10**6)
@@ -182,16 +181,16 @@ def _(draw):
     yield _asked(shuffled, words(8), both, turns, said)
     own = [_settings(4, seed=seed()), _settings(4, seed=seed())]
     turns = [(0, 0), (1, 0), (0, 0), (1, 0), (0, 1), (1, 1), (0, 1)]
-    yield _asked(shuffled, words(8), own, turns, "two loaders, each with a generator of its own")
+    yield _asked(shuffled, words(8), own, turns, "two loaders, each with its own generator")
     yield _asked(shuffled, words(4), [_settings(3)], 2, "not shuffled, and without a generator")
 
-    # item, and how many had been read before it
+    # an item, and how many items were read before it
     for seeded in (None, seed()):
         for drop in (False, True):
             settings = [_settings(3, drop, "when read", seeded)]
             said = f"{_said(7, 3, drop)}{'' if seeded is None else ', shuffled'}"
             turns = [(0, 0)] * 4 + [(0, 1)] * 2
-            yield _asked(needed, words(7), settings, turns, f"{said}, an epoch after the other", True)
+            yield _asked(needed, words(7), settings, turns, f"{said}, one epoch after the other", True)
             turns = [(0, 0), (0, 1), (0, 0), (0, 2), (0, 1), (0, 0), (0, 1), (0, 1), (0, 2)]
             yield _asked(needed, words(7), settings, turns, f"{said}, three epochs at once", True)
     settings = [_settings(4, False, "when read", seed()), _settings(2, False, "when read")]
@@ -227,10 +226,11 @@ def _(draw):
     yield put(nested, [pair(1), pair(2)], 1, "pairs, a batch of one")
     fields = [{"x": draw.tensor((2, 3)), "n": draw.integer(0, 9), "word": f"w{k}"} for k in range(5)]
     yield put(nested, fields, 3, "dicts of a tensor, an int and a string")
+    yield put(nested, fields[:2], 1, "dicts, a batch of one")
     turned = [dict(list(one.items())[:: -1 if k % 2 else 1]) for k, one in enumerate(fields)]
     yield put(nested, turned, 2, "dicts with their keys in another order")
     yield put(nested, [{"a": k % 2 == 0, "b": k / 10} for k in range(4)], 2, "dicts of bools and floats")
     yield put(nested, [(pair(k), k) for k in range(3)], 2, "tuples in tuples")
     yield put(nested, [(word, draw.integer(0, 9)) for word in words(4)], 2, "pairs of a string and an int")
     deep = [({"x": (k, (0.5, {"y": draw.tensor((1,))}))}, {"z": {"t": pair(k)}}) for k in range(3)]
-    yield put(nested, deep, 2, "tuples and dicts in each other, four deep")
+    yield put(nested, deep, 2, "tuples and dicts inside each other, four deep")

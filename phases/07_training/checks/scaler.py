@@ -49,7 +49,7 @@ def _(draw):
         return grads
 
     def history(part, lists, interval, scale=1024.0, factors=(2.0, 0.5), shown=""):
-        """One call after the other: what it returns; or whether it is None, and the scale."""
+        """A case about several calls: what each returns, or whether it returns None and the scale after it."""
 
         def play(subject):
             made = subject(scale, *factors, interval)
@@ -61,7 +61,7 @@ def _(draw):
 
         places = {}
         for at in range(len(lists)):
-            places[f"[{at}][0]"] = f"step {at + 1} returns None for gradients, or gradients for None."
+            places[f"[{at}][0]"] = f"step {at + 1} should return None, but returns gradients, or the other way round."
             places[f"[{at}][1]"] = f"the scale after step {at + 1}"
         if part == both:
             places = {f"[{at}]": f"what step {at + 1} returns" for at in range(len(lists))}
@@ -106,6 +106,6 @@ def _(draw):
     lists = [good(), good(), bad(inf, 2), good(), good(), good(), good()]
     yield history(growth, lists, 3, shown="two good steps, a bad one, four good ones")
     lists = [good(), good(), bad(inf, 2), bad(math.nan, 0), good(), good()]
-    yield history(growth, lists, 2, 64.0, (8.0, 0.25), shown="two good, two bad, two good")
+    yield history(growth, lists, 2, 64.0, (8.0, 0.25), shown="two good steps, two bad, two good")
     yield history(growth, [[None], [], good()], 2, shown="steps without gradients")
     yield history(growth, [bad(inf, 2), good(), good()], 2, shown="a bad step, two good ones")

@@ -70,7 +70,7 @@ def _(draw):
         for share in (1.125, 4.0):
             asked = found, norm * share
             yield case(left, *asked, of="clip", shown=f"{said}, short enough")
-    # each is short enough alone, and all together are not
+    # each gradient alone is short enough, but all gradients together are not
     yield case(clipped, [torch.full((4,), 1.0), torch.full((4,), -1.0)], 2.5, of="clip")
     yield case(clipped, [torch.tensor([-3.0, 0.0]), torch.tensor([0.0])], 1.0, of="clip")
     yield case(left, [torch.zeros(3), None], 1.0, of="clip", shown="zeros")

@@ -9,7 +9,7 @@ from hood.judge.checks.words import listed
 token_windows = Check(
     "TokenWindows",
     parts={"windows": 1, "the last window": 1, "copies": 1, "a batch": 1},
-    reads="Who draws the dice",
+    reads="Who draws the random numbers",
 )
 
 
@@ -87,7 +87,7 @@ def _(draw):
     ):
         yield read(last, text(count), context, stride, draw.integer(0, 9))
         yield ended(text(count), context, stride, 0, "the index behind the last")
-        yield ended(text(count), context, stride, draw.integer(1, 2 * count), "an index far behind the last")
+        yield ended(text(count), context, stride, draw.integer(1, 2 * count), "an index far beyond the last")
 
     said = " (every third of a longer text)"
     yield read(windows, text(48)[5::3], 4, 3, draw.integer(0, 9), said)
@@ -100,7 +100,7 @@ def _(draw):
         return [made.call("__getitem__", 1) for made in (one, other, one)]
 
     places = {f"[{at}]": f"the second item of the {name}" for at, name in enumerate(("first", "other"))}
-    places["[2]"] = "the second item of the first, once more"
+    places["[2]"] = "the second item of the first dataset, once more"
     yield Case(windows, beside, shown="two datasets at a time", places=places)
 
     tokens = text(12) + 1  # no zero, which is what is written
@@ -113,7 +113,7 @@ def _(draw):
         "['inputs']": "the inputs, after zeros were written into the targets",
         "['targets']": "the targets, after zeros were written into the inputs",
         "['again']": "the same item, after zeros were written into it",
-        "['next']": "the next item, after zeros were written into the one before",
+        "['next']": "the next item, after zeros were written into the item before it",
         "['stream']": "the tokens, after zeros were written into an item",
     }
     yield Case(copies, written, shown="12 tokens, context 5, stride 3", places=places)

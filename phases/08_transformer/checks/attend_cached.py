@@ -69,17 +69,17 @@ def _(draw):
     more = draw.tensor((2, 3, 6))
 
     def twice(subject):
-        """From one cache, twice; and from what was returned."""
+        """Continue twice from the same cache, and once from the cache that is returned."""
         _, kept = subject(x, weights, heads, cache)
         output, longer = subject(more, weights, heads, tuple(kept))
         again, _ = subject(x, weights, heads, cache)
         return output, longer, again, kept
 
     places = {
-        "[0]": "the output of a call with the cache that a call returned",
-        "[1]": "the cache of the second call",
-        "[2]": "the output of a call with the first cache again",
-        "[3]": "the cache that the first call returned",
+        "[0]": "the output of a call with the returned cache",
+        "[1]": "the cache that the second call returned",
+        "[2]": "the output of a third call, which gets the same cache as the first call",
+        "[3]": "the cache that the first call returned, after the other calls",
     }
     yield Case(remembered, twice, shown="2 new positions after 3, then 3 more", places=places)
 
@@ -87,10 +87,13 @@ def _(draw):
         return subject.drive("transformer:forked", x, weights, heads, [more, more + 1])
 
     places = {
-        "[0]": "the cache that the first call returned, after another from the same one",
-        "[1]": "the cache that the other call returned",
+        "[0]": (
+            "the cache that the first call returned, after a second call that got the same cache "
+            "as the first"
+        ),
+        "[1]": "the cache that the second call returned",
     }
-    shown = "2 positions, then 3 more, and 3 others from the same cache"
+    shown = "2 positions, then 3 more positions twice, both times from the same cache"
     yield Case(remembered, forked, shown=shown, places=places)
 
     start = inputs(1, 2, 0, 2, 2)
@@ -100,5 +103,5 @@ def _(draw):
         _, kept = subject(*start)
         return subject(next_x, start[1], 2, (kept[0] + 1, kept[1] * 2))
 
-    places = {"[0]": "the output, after the cache was altered", "[1]": "the keys and values of all"}
-    yield Case(remembered, from_nothing, shown="2 positions, altered, then 1", places=places)
+    places = {"[0]": "the output, after the cache was changed", "[1]": "the keys and values of all positions"}
+    yield Case(remembered, from_nothing, shown="2 positions, a changed cache, then 1 position", places=places)

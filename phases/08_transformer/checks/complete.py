@@ -22,13 +22,13 @@ complete = Check(
 )
 
 PAD, BOS, WORDS = 0, 1, 13
-UNTOLD = "holds", "biased", "last", "fills", "within"  # what the words show, and no folder is told
+UNTOLD = "holds", "biased", "last", "fills", "within"  # keys that choose the words, and are not settings of a folder
 ATTEMPTS = 1_000  # models that are tried until one shows every mistake
 
 
 @complete.reference
 def _(folder, prompts, limit):
-    """Filled up on the right, and read again for each word: nothing real comes after a filling."""
+    """Pads on the right, and reads all tokens again for each word. So no real token comes after padding."""
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     tokenizer = AutoTokenizer.from_pretrained(folder)
@@ -44,7 +44,7 @@ def _(folder, prompts, limit):
 
 
 def _read(model, rows, hidden=None, **settings):
-    """A plain call; what is `hidden` at each row's beginning is masked as `generate` would do it."""
+    """Call the model; `hidden` marks tokens at the beginning of rows, to mask as `generate` does."""
     width = max(map(len, rows))
     tokens = torch.tensor([row + [PAD] * (width - len(row)) for row in rows])
     mask = torch.ones_like(tokens)
@@ -56,7 +56,7 @@ def _read(model, rows, hidden=None, **settings):
 
 @torch.no_grad()
 def _walk(model, rows, limit, hidden=None):
-    """The `limit` likeliest ids after each row, and the smallest lead that decided one."""
+    """The `limit` likeliest ids after each row, and the smallest lead of a likeliest id over the second."""
     said, lead = [[] for _ in rows], float("inf")
     for _ in range(limit):
         whole = [row + words for row, words in zip(rows, said)]
@@ -74,13 +74,13 @@ def _cut(words, eos):
 
 
 def _inside(words):
-    """From where to where words other than PAD reach."""
+    """The first and the last index of a word other than PAD."""
     said = [k for k, word in enumerate(words) if word != PAD]
     return (said[0], said[-1]) if said else (0, 0)
 
 
 def _mistakes(model, rows, limit, says, eos):
-    """What is said where a batch is not filled up as it should be, or a weight is left out."""
+    """Yield (rows, hidden) for each mistake: wrong padding, lost words, or a lost weight."""
     width = max(map(len, rows))
     if min(map(len, rows)) < width:
         fill = PAD if says.get("pad", True) else eos
@@ -100,7 +100,7 @@ def _mistakes(model, rows, limit, says, eos):
 
 @torch.no_grad()
 def _lost(model, rows):
-    """How far the last tokens' shares are off where a model of 16 bits computes in them, too."""
+    """The error in the last tokens' shares if a model with 16-bit weights also computes in 16 bits."""
     model.set_attn_implementation("eager")
     fine, rough = (
         [
@@ -122,10 +122,11 @@ def _(draw):
     one, several, looking, folder, batch = complete.parts
 
     def told(lengths, limit, says, at):
-        """Prompts and a model: no rounding decides a word, and mistakes are heard.
+        """Find prompts and a model for which rounding decides no word, and mistakes change the
+        result.
 
-        ``at``: which word of the first prompt's continuation is the one that ends, or of the last
-        prompt's, if ``says`` has ``last``; None for none.
+        ``at`` is the index of the word that ends the first prompt's continuation, or the last
+        prompt's if ``says`` has ``last``. If ``at`` is None, no word ends a continuation.
         """
         first = draw.integer(0, 10**6)
         for attempt in range(ATTEMPTS):
@@ -134,9 +135,9 @@ def _(draw):
             dice = torch.Generator().manual_seed(first + attempt)
             rows = [torch.randint(2, WORDS, (n,), generator=dice).tolist() for n in lengths]
             begun = [[BOS] * says.get("begins", False) + row for row in rows]
-            if says.get("holds"):  # the word that ends stands in the longest prompt
+            if says.get("holds"):  # the word that ends is in the longest prompt
                 eos = max(begun, key=len)[1]
-                used = {row[-1] for row in rows}  # hidden at the end, it would still be asked
+                used = {row[-1] for row in rows}  # at a prompt's end, its query counts even if it is hidden
             else:
                 used = {word for row in rows for word in row}
                 eos = next((word for word in range(2, WORDS) if word not in used), None)
@@ -149,8 +150,8 @@ def _(draw):
                 len(words) == (at + 1 if at is not None and row == ends else limit)
                 for row, words in enumerate(heard)
             )
-            # what is special is not in a text, and would leave nothing to compare
-            fills = says.get("fills", False)  # the first word is no pad token here, and is said
+            # special tokens do not appear in a text, so a case with them could not be compared
+            fills = says.get("fills", False)  # the first word is an ordinary word here, and is in a text
             within = says.get("within", False)  # a text with a bos token between its words
             unsaid = {*[BOS] * (not within), *[PAD] * (not fills)}
             special = any(unsaid & {*words} for words in heard) or any(
@@ -163,12 +164,12 @@ def _(draw):
                 continue
             if within and not (BOS in heard[0][1:-1] and BOS not in heard[0][:: limit - 1]):
                 continue
-            # which is a full stop here: at the end of a text, and between the words of one
+            # PAD is a full stop here: one text must end with it, and one must have it between words
             if fills and not (
                 any(words[-1] == PAD for words in heard)
                 and any(PAD in words[k:j] for words in heard for k, j in [_inside(words)])
             ):
-                continue  # other mistakes are heard in other cases
+                continue  # other cases show other mistakes
             if says.get("half") and _lost(model, begun) < 1e-3:
                 continue
             mistaken = () if fills else _mistakes(model, begun, limit, says, eos)
@@ -192,13 +193,14 @@ def _(draw):
         places = {
             "['texts']": "the texts",
             "['looks']": "where the last tokens look",
-            "['counts']": "There isn't a list of floats for each prompt, with one for each token.",
-            "['sums']": "The numbers of a prompt don't sum to 1.",
-            "['rows']": "how many prompts the calls of the model had",
-            "['prompts']": "the given prompts, afterwards",
+            "['counts']": "`looks` needs a list of floats for each prompt, with one float for each token.",
+            "['sums']": "The shares of a prompt should sum to 1.",
+            "['rows']": "how many prompts each call of the model got",
+            "['prompts']": "the given prompts, after the call",
         }
         shown = f"prompts of {listed(lengths)} tokens, limit {limit}{words and f', {words}'}"
-        # none is sought: each costs a model in a folder, and there is no line that makes one
+        # no example is searched: an example needs a model in a folder, and no single line makes
+        # such a folder
         return Case(part, play, shown=shown, places=places, example=False)
 
     n = draw.integer(2, 5)
@@ -216,7 +218,7 @@ def _(draw):
     yield asked(folder, [3, 4], 4, words="GPT-2's, code in the folder", kind="gpt2", code=True)
     words = "a Llama, a bos token before each text"
     yield asked(folder, [4, 3], 4, words=words, kind="llama", begins=True)
-    words = "a folder that asks for draws, no pad token"
+    words = "a folder with settings for random words, no pad token"
     yield asked(folder, [n, 1], 5, words=words, draws=True, pad=False, fills=True)
     words = "no pad token, an eos in a prompt"
     yield asked(folder, [4, 2], 4, words=words, pad=False, holds=True)
@@ -226,7 +228,7 @@ def _(draw):
 
 
 def _facts(looks, lengths, says):
-    """What must hold of the shares, whatever they are."""
+    """Facts that must be true of the shares, whatever their values are."""
     rows = looks if isinstance(looks, list) else []
     lists = all(isinstance(row, list) and all(isinstance(x, float) for x in row) for row in rows)
     counts = [n + says.get("begins", False) for n in lengths]

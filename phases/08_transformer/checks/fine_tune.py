@@ -52,7 +52,7 @@ def _same(one, other):
 
 
 def _unless_below(bound, found):
-    """0 for every perplexity that is low enough, since each right answer has another."""
+    """0 for every perplexity that is low enough, because the perplexities of right answers differ."""
     return 0.0 if found < bound else found
 
 
@@ -70,7 +70,7 @@ def _(draw):
         return names[inputs], torch.where(targets == -100, targets, names[targets.clamp(min=0)])
 
     def both(inputs, targets):
-        """The lines in the imperfect, and the others."""
+        """The lines in the imperfect, and the other lines."""
         asked = imperfect_lines(inputs)
         return renamed(inputs[asked], targets[asked]), renamed(inputs[~asked], targets[~asked])
 
@@ -97,11 +97,11 @@ def _(draw):
 
     places = {
         "[0]": "`MiniGPT(config).load_state_dict` would refuse the names, shapes or dtypes.",
-        "[1]": "Called twice with the same arguments, it returns different weights.",
-        "[2]": "The weights that it was given have changed.",
-        "[3]": "Some weight is not within 1 of where it began, after 3 steps.",
-        "[4]": "After 3 steps, the weights are those that it was given.",
-        "[5]": "An optimizer has taken more than 3 steps, where 3 are asked for.",
+        "[1]": "Two calls with the same arguments return different weights.",
+        "[2]": "The given weights have changed.",
+        "[3]": "After 3 steps, some weight is not within 1 of its first value.",
+        "[4]": "After 3 steps, the weights are still the given weights.",
+        "[5]": "An optimizer has taken more than the 3 steps that were asked for.",
     }
     yield Case(fits, again, shown="40 new lines, 60 old ones, 3 steps, seed 0", places=places)
 
@@ -111,7 +111,7 @@ def _(draw):
         return [_unless_below(bound, value) for bound, value in zip((NEW, OLD), found)]
 
     places = {
-        "[0]": f"On unseen lines in the imperfect, its perplexity is not below {NEW}.",
-        "[1]": f"On unseen lines of all that it knew, its perplexity is not below {OLD}.",
+        "[0]": f"On unseen lines in the imperfect, the model's perplexity is not below {NEW}.",
+        "[1]": f"On unseen lines of what the model knew before, its perplexity is not below {OLD}.",
     }
     yield Case(learnt, measured, shown=f"{STEPS} steps", places=places)

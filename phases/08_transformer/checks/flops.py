@@ -60,7 +60,7 @@ def _(draw):
         yield asked(part, 1, 2)
         yield asked(part, draw.integer(2, 9), 2)
         yield asked(part, draw.integer(2, 9), draw.integer(3, 15), heads=3)
-    # with two layers, one layer's bytes would be those of the keys alone
+    # not two layers: then the bytes of one layer would be equal to the bytes of the keys alone
     for itemsize, layers, heads in ((2, 3, 2), (4, 1, 3), (1, 5, 1), (8, 2, 4)):
         some, tokens = config(layers, heads), draw.integer(1, 30)
         shown = f"{some}, {tokens} tokens, {itemsize} bytes a number"

@@ -73,7 +73,7 @@ def _(draw):
     }
 
     def theirs(width, layers, hidden, words, without=(), masks=False):
-        """A GPT-2's state dict, names in an order of their own."""
+        """A GPT-2's state dict, with its names in another order than MiniGPT's."""
 
         def both(name, *shape):
             return {f"{name}.weight": draw.tensor(shape), f"{name}.bias": draw.tensor(shape[-1:])}
@@ -133,12 +133,12 @@ def _(draw):
             came = subject.drive("transformer:loaded_strictly", *arguments, of="load_strictly")
             return {"as asked": came["raised"] == error, **came}
 
-        asked = f"{error} is asked for" if error else "nothing is to be raised"
+        asked = f"{error} should be raised" if error else "nothing should be raised"
         places = {
-            "['as asked']": f"Something else happens than the question says: {asked} here.",
+            "['as asked']": f"Here, {asked}, but something else happened.",
             "['names']": "The message doesn't name every tensor that would be lost.",
-            "['training']": "What was loaded is in training mode.",
-            "['logits']": "the logits of what was loaded",
+            "['training']": "The loaded model is in training mode.",
+            "['logits']": "the logits of the loaded model",
         }
         return Case(strictly, play, of="load_strictly", shown=shown, places=places)
 

@@ -41,14 +41,14 @@ def _(model, prompts, limit, pad, eos):
 
 
 class _Alone:
-    """What a model says after one prompt, in float64, rightly and as some mistakes have it."""
+    """What a model says after one prompt, in float64, correctly and with some mistakes."""
 
     def __init__(self, weights, limit):
         self.w = {name: tensor.double().numpy() for name, tensor in weights.items()}
         self.limit, self.clear = limit, True
 
     def next(self, tokens, places, asks=None):
-        """The likeliest word; `asks`, where another word than the last one asks for it."""
+        """The likeliest next word. `asks` is the word that gives the query, if that is not the last word."""
         w = self.w
         x = w["words"][tokens] + w["positions"][places]
         last = x[-1] if asks is None else w["words"][asks] + w["positions"][places[-1]]
@@ -60,7 +60,7 @@ class _Alone:
         return int(logits.argmax())
 
     def says(self, prompt, first=0, step=1, visible=(), asks=None, new=None):
-        """Words after a prompt whose positions begin at `first`; `new`, where later ones stand."""
+        """Words after a prompt with positions from `first` on; `new` is each new word's position."""
         tokens = [*visible, *prompt]
         places = [0] * len(visible) + [first + n for n in range(len(prompt))]
         said = []
@@ -71,7 +71,7 @@ class _Alone:
         return said
 
     def mistakes(self, prompt, width, pad):
-        """What it says where positions or padding are wrong, in a batch of this width."""
+        """Yield what the model says in a batch of this width if positions or padding are wrong."""
         missing = width - len(prompt)
         kept = [word for word in prompt if word != pad]
         yield "still", self.says(prompt, step=0)
@@ -91,7 +91,7 @@ def _cut(words, stop):
 def _(draw):
     one, unequal, end, work = generate.parts
     def told(part, lengths, limit, eos, useful):
-        """A model and prompts by which every mistake shows; see `asked`."""
+        """Find a model and prompts for which every mistake changes the result. Arguments as for `asked`."""
         first = draw.integer(0, 10**6)
         for attempt in range(ATTEMPTS):
             weights, dice = tiny_weights(*SIZES, first + attempt)
@@ -106,14 +106,14 @@ def _(draw):
             for prompt, words in zip(prompts, said):
                 for mistake, wrong in alone.mistakes(prompt, width, pad):
                     seen[mistake] = seen.get(mistake) or _cut(wrong, stop) != _cut(words, stop)
-            if part == work:  # no padding, or no `eos`: how far it goes depends on the rest
+            if part == work:  # these cases have no padding, or no `eos`
                 seen = {mistake: seen[mistake] for mistake in ("still", "again") if stop < WORDS}
             if limit < 2 or all(seen.values()):
                 return first + attempt, weights, prompts, pad, stop
         raise LookupError(f"no model found for {part!r}, prompts of {lengths} tokens")
 
     def asked(part, lengths, limit, eos, useful=lambda said: True, what="words"):
-        """`eos`: a function from the words without an end to the word that ends."""
+        """`eos` takes the words that the model says without an end, and returns the word that must end them."""
         seed, weights, prompts, pad, stop = told(part, lengths, limit, eos, useful)
         pad = WORDS - 1 if part == work else pad
 
@@ -122,7 +122,7 @@ def _(draw):
             return came[what]
 
         shown = f"prompts of {listed(lengths)} tokens, limit {limit}"
-        places = {"columns": "the columns of each call", "prompts": "the given prompts, afterwards"}
+        places = {"columns": "the number of columns in each call", "prompts": "the given prompts, after the call"}
         places = {"": places[what]} if what in places else {}
         model = f"driver.tiny_weights{(*SIZES, seed)}[0]"
         call = f"driver.generated(generate, {model}, {{}}, {{}}, {{}}, {{}})['{what}']"
@@ -133,7 +133,7 @@ def _(draw):
         return WORDS + 1
 
     def first_of(row, at):
-        """What row `row` says at `at` ends a text; no other row says it that early."""
+        """Let the word at place `at` of row `row` be the end, if no other row says this word as early."""
 
         def useful(said):
             word = said[row][at]
@@ -159,20 +159,20 @@ def _(draw):
     yield asked(end, [n], 5, stop, useful)
     yield asked(work, [n], 5, stop, useful, what="columns")
 
-    # a prompt may hold the word that ends: it is no end there
+    # the word that ends a text may be in a prompt, where it ends nothing
     yield asked(end, [4, 2], 5, None)
-    yield asked(end, [1, 3], 5, None)  # and end with it
-    stop, useful = first_of(0, 1)  # the longest ends first: the others stand at smaller positions
+    yield asked(end, [1, 3], 5, None)  # and a prompt may end with it
+    stop, useful = first_of(0, 1)  # the longest row ends first: the others are at smaller positions
     yield asked(end, [4, 2], 5, stop, useful)
 
     def between(said):
-        """A larger word comes before the one that ends, and a smaller one."""
+        """A word with a larger number comes before the word that ends, and a word with a smaller number."""
         return said[0][1] < said[0][2] < said[0][0]
 
     yield asked(end, [n], 5, lambda said: said[0][2], between)
 
     def one_later(said):
-        """The second row ends a word later than the first."""
+        """The second row ends one word later than the first."""
         return said[0][0] == said[1][1] != said[1][0] and said[0][1] != said[0][0]
 
     yield asked(work, [3, 3], 5, lambda said: said[0][0], one_later, what="columns")

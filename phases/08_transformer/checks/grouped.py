@@ -90,8 +90,11 @@ def _(draw):
 
         shown = f"{counted(heads, 'head')} of {counted(width, 'channel')}, {kv_heads} for keys and values"
         places = {
-            "['weights']": "the weights of what was made",
-            "['left']": "the weights that it was made of (None for one that requires no gradient any more), after zeros were written into what was made",
+            "['weights']": "the weights of the new module",
+            "['left']": (
+                "the weights of the given module after zeros were written into the new module "
+                "(None: a weight no longer requires a gradient)"
+            ),
         }
         return Case(trained, play, shown=shown, places=places)
 

@@ -15,7 +15,7 @@ multi_head = Check(
     reads="Attention in fifty lines",
     tolerance=SUMS,
     by_hand=ByHand(
-        because="the exercise is attention from linear layers and tensor operations",
+        because="the exercise asks for attention from linear layers and tensor operations",
         forbid_names=frozenset({"*ttention*", "*multi_head*", "*Multihead*", "Transformer*"}),
         max_lines=50,
     ),
@@ -60,7 +60,7 @@ def _(draw):
         return Case(part, play, shown=shown, places=places)
 
     def mask(batch, length):
-        """Random, but each position sees itself."""
+        """A random mask in which each position sees itself."""
         return draw.tensor((batch, length, length), torch.bool) | torch.eye(length).bool()
 
     def blind(batch, length, rows):
@@ -75,7 +75,7 @@ def _(draw):
     yield asked(several, 1, 1, 2, 3)
     yield asked(several, 3, 4, 3, 4, dtype=torch.float64)
     yield asked(several, 2, 3, 4, 2)
-    # scores whose exponentials are beyond all numbers
+    # scores whose exponentials overflow
     yield asked(several, 2, 3, 4, 2, dtype=torch.float64, large=40)
     yield asked(masks, 2, 5, 2, 2, past)
     yield asked(masks, 2, 4, 3, draw.integer(1, 3), mask(2, 4))

@@ -15,7 +15,7 @@ pick = Check(
 
 
 def _ranking(row, temperature, top_k):
-    """Probabilities of the words that stay after top-k, by rank: pairs of id and share."""
+    """The words that stay after top-k, from the likeliest on: pairs of id and probability."""
     largest = max(row)
     shares = [math.exp((logit - largest) / temperature) for logit in row]
     ranked = sorted(range(len(row)), key=lambda word: (-row[word], word))[:top_k]
@@ -53,7 +53,7 @@ def _(draw):
     FRACTIONS = (0.25, 0.5, 0.75)
 
     def clear(rows, heat, k):
-        """A top_p that no sum of a ranking comes near, so that rounding decides nothing."""
+        """A top_p that is far from each cumulative probability, so that rounding decides nothing."""
         sums = [1.0]
         for row in rows:
             reached = 0.0
@@ -65,7 +65,7 @@ def _(draw):
         return draw.choice(good) if good else max(tried, key=lambda p: min(abs(p - s) for s in sums))
 
     def asked(part, rows, heat, k=None, p=None):
-        """Each row several times, with numbers in the middle of several words' shares."""
+        """Repeat each row, each time with a ``u`` inside the share of another word."""
         rows = rows.tolist()
         p = clear(rows, heat, k) if p == "clear" else p
         repeated, numbers = [], []
@@ -87,13 +87,13 @@ def _(draw):
         return draw.tensor((count, width))
 
     def late(count, width):
-        """The first word is the least likely one, and goes first."""
+        """The first word is the least likely one, so it is cut first."""
         logits = rows(count, width)
         logits[:, 0] = logits.amin(1) - 2
         return logits
 
     def equal(width):
-        """All but the first two words alike."""
+        """All words except the first two are equally likely."""
         return torch.tensor([[0.5, -0.5] + [1.0] * (width - 2)])
 
     n = draw.integer(4, 7)
@@ -106,7 +106,7 @@ def _(draw):
     for heat in (1.0, 0.5, 2.0, draw.choice((0.7, 1.5, 3.0))):
         yield asked(temperature, rows(3, n), heat)
     yield asked(temperature, 40 * rows(2, n), 20.0)  # large logits
-    # a temperature near 0: exponentials are beyond all numbers, and yet no word has all
+    # a temperature near 0: exponentials overflow, but no word has all of the probability
     yield asked(temperature, torch.tensor([[40.0, 40.01, 39.99, 40.0]]), 0.01)
     for heat, k in ((1.0, 2), (0.5, 3), (2.0, 1), (1.0, n + 2), (1.0, n)):
         yield asked(first_k, late(3, n), heat, k)
@@ -118,15 +118,16 @@ def _(draw):
     yield asked(first_p, rows(2, n), 1.0, None, 1.0)
     yield asked(first_p, rows(2, n), 1.0, None, 0.01)
     yield asked(first_p, equal(n + 2), 1.0, None, "clear")
-    # four words of a quarter each, of which two sum to a half
+    # four words with a probability of a quarter each: two of them sum to exactly a half
     shown = "four rows of four equal words, top_p=0.5"
     u = torch.tensor([0.1, 0.4, 0.6, 0.9])
     yield case(first_p, torch.zeros(4, 4), u, 1.0, None, 0.5, shown=shown)
-    # the first three by temperature, and 0.9 of them: 0.57 and 0.34 suffice, but not of all words
+    # if three words stay, two of them reach 0.7 (0.51 + 0.31); if all words stay, two do not (0.40
+    # + 0.24)
     fixed = torch.tensor([[1.0, 2.0, 1.5, 0.0, 0.5, 0.3]])
     yield asked(first_p, fixed, 1.0, 3, 0.7)
     yield asked(first_p, fixed, 1.0, 2, 1.0)
-    far = torch.tensor([[0.0, 3.0, 6.0, 9.0]])  # at another temperature, others stay or are picked
+    far = torch.tensor([[0.0, 3.0, 6.0, 9.0]])  # at another temperature, other words stay or are picked
     yield asked(first_k, far, 4.0, 3)
     yield asked(first_p, far, 4.0, None, 0.9)
     yield asked(first_p, fixed, 2.0, None, 0.55)

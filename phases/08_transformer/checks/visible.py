@@ -63,11 +63,12 @@ def _(draw):
         yield asked(window, 3, 5, causal, real(2, 5), draw.integer(1, 3))
         yield asked(window, n, n, causal, None, n + draw.integer(0, 3))
 
-        # whoever hides the queries that are padding must differ, whatever is drawn
+        # for any random numbers, code that hides padded queries gives another result here
         apart = torch.tensor([[False, True, True, False, True], [True, True, False, True, True]])
         yield asked(window, 3, 5, causal, apart, 2)
 
-        # one query: a mask made of `padding` may be `padding` itself, and a window changes it
+        # with one query, a mask may share memory with `padding`: if so, writing a window into it
+        # changes `padding`
         yield asked(window, 1, 4, causal, torch.ones(2, 4, dtype=torch.bool), 2)
 
     given = torch.tensor([[False, True, True], [True, True, True]])

@@ -1,4 +1,4 @@
-"""Lab 09, exercise 4: The brake"""
+"""Lab 09, exercise 4: The bottleneck"""
 
 from collections import Counter
 
@@ -10,13 +10,13 @@ from utils.instruments.traces.drawn import LOADER
 bottleneck = Check(
     "bottleneck",
     parts={"the loader": 1, "Python and launches": 1, "waiting": 1, "copies": 1},
-    reads="Five brakes",
+    reads="Five bottlenecks",
 )
 
 
 @bottleneck.reference
 def _(events):
-    """That each account is as in the table is tested in tests/utils/instruments/test_traces.py."""
+    """tests/utils/instruments/test_traces.py compares each account with the table."""
     accounts = Counter()
     marks = sorted({mark for event in events for mark in (event.start, event.end)})
     starting = sorted(events, key=lambda event: event.start)
@@ -57,8 +57,8 @@ def _(draw):
             return {"one of six": not said or said in KINDS, **facts, "account": came}
 
         places = {
-            "['one of six']": "What is returned is none of the six words.",
-            **{f"['{kind}']": f"`{kind}` is returned, where `{right}` takes most of the time." for kind in others},
+            "['one of six']": "The result is not one of the six words.",
+            **{f"['{kind}']": f"The result is `{kind}`, but `{right}` takes most of the time." for kind in others},
             "['account']": "the account",
         }
         return Case(part, play, shown=words, places=places)
@@ -70,7 +70,7 @@ def _(draw):
         return judged(part, moved[::-1] if backwards else moved, words)
 
     def elsewhere(events):
-        """The same at another time, on another stream, with other names of one kind."""
+        """Move the events to a later time and to another stream, and give them other names of the same kind."""
         late, stream = draw.integer(1, 10**9), draw.integer(8, 19)
         loader = draw.choice(("_SingleProcessDataLoaderIter", "_MultiProcessingDataLoaderIter"))
         wait = draw.choice(("cudaStreamSynchronize", "cudaDeviceSynchronize", "cudaEventSynchronize"))
@@ -84,7 +84,7 @@ def _(draw):
         ]  # fmt: skip
 
     def small(part, words, *rows):
-        """A trace by hand: (what, start, end), in units that are drawn."""
+        """A trace by hand: (what, start, end), in a random unit of time."""
         unit = draw.integer(50, 900)
         kinds = {
             "kernel": ("gemm", "gpu 7", "kernel"),
@@ -109,7 +109,7 @@ def _(draw):
         return judged(part, elsewhere(events), f"a trace by hand: {words}")
 
     yield small(
-        loader, "the loader at first, one kernel",
+        loader, "first the loader, then one kernel",
         ("loader", 0, 70), ("op", 70, 75), ("kernel", 74, 90), ("wait", 76, 91),
     )  # fmt: skip
     yield small(
@@ -117,11 +117,11 @@ def _(draw):
         ("op", 0, 4), ("kernel", 3, 13), ("wait", 4, 14), ("loader", 15, 80), ("op", 80, 84), ("kernel", 83, 90),
     )  # fmt: skip
     yield small(
-        loader, "a loader in a range, kernels meanwhile",
+        loader, "a loader inside a range, while a kernel runs",
         ("range", 0, 100), ("op", 1, 4), ("kernel", 3, 90), ("loader", 5, 88), ("op", 90, 99),
     )  # fmt: skip
     yield small(
-        loader, "a loader's range with another name",
+        loader, "a range of a loader with an unusual name",
         ("other loader", 0, 70), ("op", 70, 75), ("kernel", 74, 90), ("wait", 76, 91),
     )  # fmt: skip
     yield small(
@@ -133,7 +133,7 @@ def _(draw):
         ("op", 0, 4), ("kernel", 3, 13), ("loader's thread", 4, 80), ("op", 80, 84), ("kernel", 83, 90),
     )  # fmt: skip
     yield small(
-        loader, "many visits to the loader",
+        loader, "many short calls of the loader",
         *((what, 16 * k + begin, 16 * k + end) for k in range(6)
           for what, begin, end in (("loader", 0, 11), ("op", 11, 14), ("kernel", 12, 16))),
     )  # fmt: skip
@@ -142,7 +142,7 @@ def _(draw):
     yield asked(loader, "compute", "loader", steps=2)
     yield asked(loader, "launches")
     yield small(
-        python, "calls outside of operators",
+        python, "CUDA calls outside operators",
         *((what, 10 * k + begin, 10 * k + end) for k in range(6)
           for what, begin, end in (("call", 0, 9), ("kernel", 8, 10))),
     )  # fmt: skip
@@ -163,19 +163,19 @@ def _(draw):
         ("op", 0, 75), ("kernel", 75, 95), ("kernel beside", 75, 97), ("kernel", 76, 97), ("kernel beside", 78, 97), ("range", 0, 99),
     )  # fmt: skip
     yield small(
-        python, "a range, and nothing else for long",
+        python, "for most of the time only a range",
         ("range", 0, 100), ("op", 2, 6), ("kernel", 5, 9), ("op", 50, 54), ("kernel", 53, 60),
     )  # fmt: skip
     yield small(
-        python, "a gap in which the host is in nothing at all",
+        python, "a gap in which the host is in no event",
         ("range", 0, 8), ("op", 2, 6), ("kernel", 5, 9), ("range", 80, 90), ("op", 81, 84), ("kernel", 83, 90),
     )  # fmt: skip
     yield small(
-        python, "a wait that begins when the device is dry already",
+        python, "a wait that begins when the device is already idle",
         ("op", 0, 6), ("kernel", 5, 20), ("op", 18, 26), ("wait", 26, 90), ("op", 90, 97), ("kernel", 96, 99),
     )  # fmt: skip
     yield small(
-        python, "a wait that is over, and a gap after it",
+        python, "a wait that has ended before the next gap begins",
         ("op", 0, 4), ("kernel", 3, 10), ("wait", 4, 11), ("op", 11, 16), ("kernel", 15, 22), ("op", 17, 92), ("kernel", 90, 97),
     )  # fmt: skip
     yield asked(python, "python", steps=2)
@@ -184,11 +184,11 @@ def _(draw):
     yield asked(python, "compute", "launches")
     yield asked(python, "python", "launches", backwards=True)
     yield small(
-        waiting, "a short wait, and a long way back",
+        waiting, "a short wait, and a long time until the next kernel",
         ("range", 0, 100), ("op", 0, 4), ("kernel", 3, 12), ("wait", 4, 14), ("op", 40, 85), ("kernel", 84, 92),
     )  # fmt: skip
     yield small(
-        waiting, "a wait that lasts, and a short way back",
+        waiting, "a long wait, and a short time until the next kernel",
         ("range", 0, 100), ("op", 0, 4), ("kernel", 3, 10), ("wait", 4, 80), ("op", 82, 90), ("kernel", 89, 97),
     )  # fmt: skip
     yield small(
@@ -197,11 +197,11 @@ def _(draw):
         ("wait", 32, 38), ("op", 68, 71), ("kernel", 70, 74), ("op", 74, 80),
     )  # fmt: skip
     yield small(
-        waiting, "a wait for a device of another make",
+        waiting, "a wait for a device of another maker",
         ("op", 0, 4), ("kernel", 3, 12), ("other wait", 4, 16), ("op", 60, 75), ("kernel", 74, 92),
     )  # fmt: skip
     yield small(
-        waiting, "a wait for one stream that ends as another works on",
+        waiting, "a wait for one stream, which ends while another stream still works",
         ("op", 0, 4), ("kernel", 3, 10), ("copy beside", 4, 30), ("wait", 5, 11), ("op", 30, 75), ("kernel", 74, 90), ("op", 90, 99),
     )  # fmt: skip
     yield asked(waiting, "sync", "nothing", steps=2)
@@ -210,7 +210,7 @@ def _(draw):
     yield asked(waiting, "launches", "sync")
     yield asked(waiting, "python", "sync")
     yield small(
-        copies, "a copy beside kernels, and after them",
+        copies, "copies beside kernels and after them",
         ("op", 0, 4), ("kernel", 3, 30), ("copy beside", 5, 99), ("op", 6, 20), ("wait", 20, 100),
     )  # fmt: skip
     yield small(
@@ -219,7 +219,7 @@ def _(draw):
         ("op", 91, 99),
     )  # fmt: skip
     yield small(
-        copies, "a copy with another name",
+        copies, "a copy with an unusual name",
         ("op", 0, 3), ("other copy", 2, 80), ("op", 3, 90), ("op", 90, 99),
     )  # fmt: skip
     yield small(

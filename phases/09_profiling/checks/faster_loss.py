@@ -30,7 +30,7 @@ def _(draw):
     loss, share, fewer, larger, later = faster_loss.parts
 
     def batch(kept, tokens, size):
-        """Sentences of which so many tokens count."""
+        """Sentences with ``kept`` tokens that count."""
         logits = draw.tensor((len(kept), tokens, size))
         targets = draw.tensor((len(kept), tokens), torch.int64).abs() % size
         best = logits.argmax(-1)
@@ -43,7 +43,7 @@ def _(draw):
         return logits, targets
 
     def values(came):
-        """What must be right for the costs to count, in whatever precision."""
+        """The values that must be right before costs are judged. Their dtype doesn't matter."""
         found = {name: came[name] for name in ("loss", "share", "gradient")}
         return {n: v.float() if isinstance(v, torch.Tensor) and v.is_floating_point() else v for n, v in found.items()}
 
@@ -54,11 +54,11 @@ def _(draw):
             came = subject.drive("profiling:counted", logits, targets)
             return {"share": came["share"]} if part == share else {name: came[name] for name in ("loss", "gradient")}
 
-        shown = f"{counted(len(kept), 'sentence')} of {counted(tokens, 'word')}, of which {listed(kept)} count, and a vocabulary of {size}"
+        shown = f"{counted(len(kept), 'sentence')} of {counted(tokens, 'word')}, with {listed(kept)} that count, and a vocabulary of {size}"
         return Case(part, play, shown=shown, places=named())
 
     def named(*inside):
-        """Words for the values, and for those that lie at a place ``inside`` of what comes back."""
+        """Words for the values at the top of the result, and at each place in ``inside``."""
         what = {"loss": "the loss", "share": "the share", "gradient": "the gradient of the loss"}
         return {f"{where}['{name}']": words for where in ("", *inside) for name, words in what.items()}
 
@@ -69,18 +69,19 @@ def _(draw):
         yield asked(part, [0, n, 0, 1], n, 5)
         yield asked(part, [1], 1, 4)
         yield asked(part, [0, 1, 0], n, 4)
-    # the word number 0 counts, and where nothing counts the largest logit may be anything; of two
-    # words in a sentence both are right, of one in the other none, whatever the draw
+    # The word number 0 counts. Where no target counts, the largest logit doesn't matter. For any
+    # random numbers, both words of the first sentence are right, and the only word of the second is
+    # wrong.
     first, zeros = torch.zeros(2, 3, 4), torch.tensor([[0, 0, -100], [-100, 2, -100]])
     first[..., 0] = draw.integer(1, 4)
     one = torch.zeros(1, 1, 4)
     one[0, 0, 2] = draw.integer(1, 4)
     single = torch.tensor([[2]])
-    yield Case(share, lambda subject: subject.drive("profiling:counted", one, single)["share"], shown="a single target, and right")
+    yield Case(share, lambda subject: subject.drive("profiling:counted", one, single)["share"], shown="a single target, with a right answer")
     words = "the word number 0"
     yield Case(share, lambda subject: subject.drive("profiling:counted", first, zeros)["share"], shown=words)
     yield Case(loss, lambda subject: subject.drive("profiling:counted", first, zeros)["loss"], shown=words)
-    # logits that an exponential would make infinite
+    # logits for which an exponential is infinite
     huge = draw.tensor((2, 2, 5)) * 300
     some = torch.tensor([[0, 4], [-100, 2]])
     yield Case(loss, lambda subject: subject.drive("profiling:counted", huge, some)["loss"], shown="large logits")
@@ -104,8 +105,8 @@ def _(draw):
             }
 
         places = {
-            "['there']": "The number of operators of the forward depends on the batch.",
-            "['back']": "The number of operators of the backward depends on the batch.",
+            "['there']": "The number of operators in the forward depends on the batch.",
+            "['back']": "The number of operators in the backward depends on the batch.",
             **named("['values'][0]", "['values'][1]"),
         }
         shown = f"({len(kept)}, {tokens}) and ({len(more_kept)}, {more_tokens}) targets"
@@ -123,7 +124,7 @@ def _(draw):
             came = subject.drive("profiling:counted", logits, targets)
             return {"few bytes": came["bytes"][0] <= 1.5 * logits.nbytes, "values": values(came)}
 
-        words = "The forward makes tensors of more than 1.5 times the logits' bytes."
+        words = "The forward makes tensors with more than 1.5 times the logits' bytes in all."
         shown = f"logits of {tuple(logits.shape)}"
         yield Case(larger, play, shown=shown, places={"['few bytes']": words, **named("['values']")})
 
@@ -140,8 +141,8 @@ def _(draw):
             }
 
         places = {
-            "['elsewhere']": "A tensor is made on another device than the logits'.",
-            "['asks']": "Called with tensors that have no values, on the device `meta`, it raises an error.",
+            "['elsewhere']": "The function makes a tensor on a different device from the logits.",
+            "['asks']": "The function raises an error if its tensors are on the device `meta` and have no values.",
             **named("['values']"),
         }
         yield Case(later, play, shown=f"{len(kept)} sentences of {kept[0]}", places=places)

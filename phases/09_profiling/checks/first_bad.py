@@ -68,20 +68,22 @@ def _(draw):
             return fact | came if part == left else fact | {"found": came["found"]}
 
         def named(one):
-            """Whether what stands for a name is one; another thing than a tuple or a list says nothing of it."""
+            """Whether the result's name is a module's name. If the result has no name, this is True, too."""
             return not (isinstance(one, (tuple, list)) and one and isinstance(one[0], str)) or one[0] in names
 
         names = {name for name, _ in Chain(**arguments).named_modules()}
         places = {
-            "['named']": "What is returned for a name is no name in `model.named_modules()`.",
+            "['named']": "The returned name is not in `model.named_modules()`.",
             **{
                 f"['found'][{at}][{k}]": what
                 for at in range(times)
-                for k, what in enumerate(("the module's name", "whether NaN or inf", "whether its input was finite"))
+                for k, what in enumerate(("the module's name", "whether the output has NaN or inf", "whether its input was finite"))
             },
-            "['found']": "what is found",
-            "['hooks left']": "A hook is left, on the model or on all modules.",
-            "['as before']": "The model is not as before: its mode or an attribute has changed.",
+            "['found']": "the result of `first_bad`",
+            "['hooks left']": "A hook remains, on the model or for all modules.",
+            "['as before']": (
+                "The model has changed: its mode or one of its attributes differs from before."
+            ),
         }
         return Case(part, play, "first_bad", shown, places)
 
@@ -89,16 +91,16 @@ def _(draw):
     good = (draw.tensor((2, 3)) / 4).abs() + 0.5
     huge, zero, minus = good * 200, good * 0, -good
     n = draw.integer(2, 6)
-    yield hunted(first, {a: "exp", b: "log"}, huge, f"{a}: exp, {b}: log, of large numbers")
+    yield hunted(first, {a: "exp", b: "log"}, huge, f"{a}: exp, {b}: log, given large numbers")
     yield hunted(first, {a: "tanh", b: "exp"}, good, f"{a}: tanh, {b}: exp, all finite")
-    yield hunted(first, {a: "relu", b: "log", c: "tanh"}, minus, f"{a}: relu, {b}: log, {c}: tanh, below 0")
-    yield hunted(first, {a: f"times {n}", b: "log", c: "tanh"}, minus, f"{a}: times, {b}: log, {c}: tanh, below 0")
+    yield hunted(first, {a: "relu", b: "log", c: "tanh"}, minus, f"{a}: relu, {b}: log, {c}: tanh, given numbers below 0")
+    yield hunted(first, {a: f"times {n}", b: "log", c: "tanh"}, minus, f"{a}: times, {b}: log, {c}: tanh, given numbers below 0")
     mixed = good.clone()
     mixed[0, 0], mixed[1, 1] = 0.0, -1.0
-    yield hunted(first, {a: "tanh", b: "log"}, mixed, f"{a}: tanh, {b}: log, of 0 and of less")
+    yield hunted(first, {a: "tanh", b: "log"}, mixed, f"{a}: tanh, {b}: log, given 0 and a negative number")
     yield hunted(first, {a: {b: "exp", c: "log"}, d: "log"}, huge, f"{a} with {b}: exp and {c}: log inside")
     deep = {a: {b: {c: "tanh", d: "log"}, d: "tanh"}, b: "tanh"}
-    yield hunted(first, deep, minus, "three deep")
+    yield hunted(first, deep, minus, "three levels deep")
     yield hunted(first, {a: "tanh"}, zero, "the model's own last operation", last="over itself")
     inner = {a: {"parts": {b: "tanh"}, "last": "log"}, c: "tanh"}
     yield hunted(first, inner, minus, f"{a}'s own last operation")
@@ -108,19 +110,19 @@ def _(draw):
         yield hunted(first, {a: "keep", b: "tanh"}, bad, f"an input with {one}")
     infinite = good.clone()
     infinite[1, 0] = -math.inf
-    yield hunted(first, {a: "tanh", b: "log"}, infinite, "an input of -inf, made finite before the log")
+    yield hunted(first, {a: "tanh", b: "log"}, infinite, "an input of -inf, which tanh makes finite before the log")
     yield hunted(first, {a: "keep", b: "tanh"}, zero, "the model's own first operation", first="over 0")
     signs = huge.clone()
     signs[draw.integer(0, 1)] *= -1
     yield hunted(first, {a: "times 3e38", b: "tanh"}, signs, "infinities of both signs")
-    yield hunted(first, {a: "log", b: "keep", c: "relu"}, zero, f"{a}: log of 0, which {c}: relu mends")
-    yield hunted(first, {a: {b: "log"}, c: "relu"}, zero, f"log of 0 in {a}, which {c}: relu mends")
+    yield hunted(first, {a: "log", b: "keep", c: "relu"}, zero, f"{a}: log of 0, and {c}: relu makes it finite")
+    yield hunted(first, {a: {b: "log"}, c: "relu"}, zero, f"log of 0 in {a}, and {c}: relu makes it finite")
     yield hunted(first, {a: "keep", b: "tanh"}, torch.full((2, 2), 3e38), "finite numbers with a huge sum")
-    yield hunted(first, {a: "times 10", b: "tanh"}, torch.full((2, 2), 3e38), "finite numbers with a huge sum, made infinite")
+    yield hunted(first, {a: "times 10", b: "tanh"}, torch.full((2, 2), 3e38), "finite numbers with a huge sum, which a module makes infinite")
     yield hunted(first, {a: "tanh", b: "keep"}, infinite, "an input of -inf, which tanh makes finite")
-    yield hunted(first, {a: "keep", b: "tanh"}, infinite, "an input of -inf, kept")
+    yield hunted(first, {a: "keep", b: "tanh"}, infinite, "an input of -inf, which no module changes")
     yield hunted(first, {a: "exp", b: "over itself"}, huge, "inf first, then NaN")
-    # the same module twice: the second call goes wrong
+    # the same module is called twice, and the second call goes wrong
     yield hunted(first, {a: "exp", b: "times 300", c: f"same as {a}"}, good, f"{a} is called twice, the second time with large numbers")
     yield hunted(first, {a: "tanh", b: "over 0", c: f"same as {a}"}, zero, f"{a} is called twice, around {b}")
     one = torch.zeros(2, 3) + 0.5
@@ -144,8 +146,8 @@ def _(draw):
 
         what = "root" if part == root else "gradient"
         places = {
-            "['zero']": f"Where x is 0, or negative, the {what} isn't always 0.",
-            "['more']": f"Where x is positive, the {what} is 0 somewhere.",
+            "['zero']": f"The {what} must be 0 wherever x is 0 or negative. At some places it is not 0.",
+            "['more']": f"The {what} is 0 at a place where x is positive.",
             "['all']": f"the {what}",
         }
         return Case(part, play, "safe_root", shown, places)
@@ -167,5 +169,5 @@ def _(draw):
         yield rooted(part, torch.zeros(2, 0), torch.zeros(2, 0), "no elements")
         yield rooted(part, -good, draw.tensor((2, 3)), "all negative")
         yield rooted(part, good, draw.tensor((2, 3)), "all positive")
-    yield rooted(root, torch.tensor([math.nan, 4.0, -1.0, 0.0]), torch.ones(4), "a NaN among them")
+    yield rooted(root, torch.tensor([math.nan, 4.0, -1.0, 0.0]), torch.ones(4), "one number is NaN")
     yield rooted(root, torch.tensor([math.inf, -math.inf, 4.0]), torch.ones(3), "infinities")

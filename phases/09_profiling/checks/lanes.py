@@ -14,7 +14,7 @@ lanes = Check(
 @lanes.reference
 def _(events):
     def moments(some):
-        """(begin, end) of each piece of time, and whether any of the events runs in it."""
+        """(begin, end) of each interval, and whether any of the events runs during the interval."""
         times = sorted({time for event in some for time in (event.start, event.end)})
         pairs = list(zip(times, times[1:], strict=False))
         runs = [any(e.start <= begin < e.end for e in some) for begin, _ in pairs]
@@ -72,14 +72,14 @@ def _(draw):
             return {"longest": not (isinstance(came, int) and came > longest), "gap": came}
 
         places = {
-            "['longest']": "The gap is longer than any between the device's first event and its last.",
+            "['longest']": "The gap is longer than every gap between the device's first event and its last.",
             "['gap']": "the gap",
         }
         return Case(part, play, shown=words or f"{len(events)} events", places=places if longest else {})
 
     n, m = draw.integer(2, 9), draw.integer(2, 9)
     one = draw.integer(1, 50)
-    yield asked(busy, "busy", [_host("a", 0, 30), _host("b", 5, n), _host("c", 20, 10)], "in each other")
+    yield asked(busy, "busy", [_host("a", 0, 30), _host("b", 5, n), _host("c", 20, 10)], "events inside each other")
     yield asked(busy, "busy", [_host("b", 40, n), _host("a", 0, 30)], "a gap, the list backwards")
     over = [_work(0, 20), _work(10, 20), _work(15, n), _work(60, 5)]
     yield asked(busy, "busy", over, "kernels that overlap")
@@ -100,16 +100,16 @@ def _(draw):
     yield asked(gap, "gap", gaps[::-1], "two gaps, the list backwards")
     yield asked(gap, "gap", [*gaps, _work(5, 20 + n, lane="gpu 20")], "a gap that another stream fills")
     long = [_work(0, 100), _work(20, 5), _work(100 + n, 5), _work(30, 5, kind="copy", lane="gpu 20")]
-    yield asked(gap, "gap", long, "short ones beside a long one")
+    yield asked(gap, "gap", long, "short kernels beside a long one")
     copies = [_work(0, 10), _work(10, 20 + n, kind="copy"), _work(30 + n, 5), _work(36 + n, 5)]
     yield asked(gap, "gap", copies, "a copy between two kernels")
     ends = [_work(0, 2, kind="copy"), _work(2 + n, 5), _work(7 + n + m, 5, kind="copy")]
-    yield asked(gap, "gap", ends, "a copy first and last")
+    yield asked(gap, "gap", ends, "copies at the beginning and at the end")
     hosted = [_host("a", 0, 5), _work(50, 10), _work(60 + m, 10), _host("b", 200, 10)]
-    yield asked(gap, "gap", hosted, "a host that starts earlier and ends later", longest=m)
+    yield asked(gap, "gap", hosted, "a host that starts before the device and ends after it", longest=m)
     busy_host = [_work(0, 10), _host("a", 9, 90), _work(10 + n, 10)]
-    yield asked(gap, "gap", busy_host, "a host that is busy in the gap")
-    yield asked(gap, "gap", [_work(7, 10), _work(17, n)], "none")
+    yield asked(gap, "gap", busy_host, "a host that is busy during the gap")
+    yield asked(gap, "gap", [_work(7, 10), _work(17, n)], "no gap")
     yield asked(gap, "gap", [_work(70, n)], "one kernel")
     yield asked(gap, "gap", [_host("a", 7, 10), _host("a", 70, 10)], "no device")
     yield asked(gap, "gap", drawn("python", draw.integer(0, 10**6), steps=1), "a drawn trace")
@@ -120,31 +120,31 @@ def _(draw):
         _host("add", 20, 9), _call(22, 4, b), _work(90, m, b), _host("view", 30, 2),
     ]  # fmt: skip
     yield asked(launched, "launched", base, "a range, two kernels")
-    yield asked(launched, "launched", base[::-1], "the same, backwards")
+    yield asked(launched, "launched", base[::-1], "a range, two kernels, the list backwards")
     later = [*base, _host("item", 41, 80), _call(43, 2, c, name="cudaMemcpyAsync"), _work(100, 2, c, kind="copy", name="Memcpy")]
     yield asked(launched, "launched", [*later, _call(46, 70, None, name="cudaStreamSynchronize")], "an item")
     twice = [_host("mm", 0, 10), _call(2, 5, a), _host("mm", 20, n), _call(20, n, b), _work(30, 7, b), _work(40, 50, a)]
     yield asked(launched, "launched", twice, "one name twice")
-    yield asked(launched, "launched", [_host("mm", 0, 10), _call(0, 10, a), _work(15, n, a)], "a call of the same span")
+    yield asked(launched, "launched", [_host("mm", 0, 10), _call(0, 10, a), _work(15, n, a)], "a call with the same start and end as its op")
     thread = [
         _host("backward", 0, 90, kind="range"), _host("mm", 10, 20, "cpu 2"), _call(12, 5, a, "cpu 2"),
         _work(30, n, a), _host("add", 40, 10), _call(42, 3, b), _work(70, m, b),
     ]  # fmt: skip
     yield asked(launched, "launched", thread, "a second thread")
     other = [_host("add", 0, 90, "cpu 2"), _host("mm", 10, 20), _call(12, 5, a), _work(30, n, a), _call(50, 5, b, "cpu 3"), _work(70, m, b)]
-    yield asked(launched, "launched", other, "threads that have launched nothing")
+    yield asked(launched, "launched", other, "threads that launch nothing")
     graph = [_host("replay", 0, 20), _call(5, 5, a, name="cudaGraphLaunch"), *(_work(30 + 10 * k, 4 + k, a) for k in range(n))]
     yield asked(launched, "launched", graph, "one call, several kernels")
     before = [_work(0, 30, c), _host("mm", 10, 10), _call(12, 3, a), _work(40, n, a), _work(80, 5, None)]
     yield asked(launched, "launched", before, "kernels whose call is not in the trace")
     outside = [_host("mm", 10, 10), _call(21, 5, a), _work(30, n, a), _call(8, 4, b), _work(50, m, b)]
     outside += [_call(18, 3, c), _work(70, n, c)]
-    yield asked(launched, "launched", outside, "calls outside and across an edge")
+    yield asked(launched, "launched", outside, "calls outside an op, and across its start or end")
     zero = [_host("mm", 0, 10), _call(2, 5, 0), _work(15, n, 0), _host("add", 20, 9), _call(22, 4, b), _work(60, m, b)]
     yield asked(launched, "launched", zero, "a correlation of 0")
     at_once = [_host("mm", 0, 20), _call(2, 5, a), _call(9, 5, b), _work(30, 20 + n, a), _work(35, 10 + m, b, "gpu 20")]
     yield asked(launched, "launched", at_once, "two kernels at once")
     waiting = [_host("synchronize", 0, 20), _call(2, 10, None), _work(5, n, None), _work(11, m, None)]
-    yield asked(launched, "launched", waiting, "no ties at all")
+    yield asked(launched, "launched", waiting, "events without a correlation")
     yield asked(launched, "launched", drawn("compute", draw.integer(0, 10**6), steps=1, covered="sync")[1:], "a drawn trace")
-    yield asked(launched, "launched", [_work(5, n, a)], "the device alone")
+    yield asked(launched, "launched", [_work(5, n, a)], "only the device")

@@ -42,7 +42,7 @@ def _(table, config, tokens, peak_flops):
 
 
 def _recorded(draw, steps):
-    """The recorded step's table as of several steps, each of whose events took longer by chance."""
+    """The table of the recorded step as if several steps were recorded, with random times for each name."""
     rows, stack = {}, []
     events = sorted(recorded_step().events, key=lambda event: (event.start, -event.duration))
     factor = {}
@@ -99,47 +99,47 @@ def _(draw):
             return facts | found
 
         places = {f"['fact {at}']": words for at, (_, _, words) in enumerate(known)}
-        places["['an op']"] = "What is named is a range, and no op."
+        places["['an op']"] = "The named row is a range and not an op."
         names = {"operator": "the operator's name", "python": "Python's share", "flops": "FLOP/s", "mfu": "the MFU"}
         places |= {f"['{entry}']": names.get(entry, f"the {entry}") for entry in entries[part]}
         return Case(part, play, shown=shown, places=places)
 
     def other_numbers(right, table, config, tokens, peak_flops):
-        """(entry, number, what that number is) of numbers that an entry may be taken for."""
+        """Yield (entry, number, description) for typical wrong numbers."""
         _, steps, whole, own = table["step"]
         share, python, speed, hours = (right[name] for name in ("share", "python", "flops", "hours"))
         shapes = parameter_shapes(config)
         size = parameter_count(config) - config.d_model * (config.vocab_size + config.context)
         head = sum(math.prod(shape) for name, shape in shapes.items() if "head" in name)
         words = config.d_model * config.vocab_size
-        yield "share", share * steps, "The share is as many times too large as there were steps."
-        yield "share", table[right["operator"]][2] / whole, "The share is that of the operator's total time."
-        yield "bound", 1 + share, "The bound is 1 plus the share."
-        yield "bound", 1 / (1 - share / 2), "The bound is that of an operator that still takes half of its time."
+        yield "share", share * steps, "The share is too large: it is multiplied by the number of steps."
+        yield "share", table[right["operator"]][2] / whole, "The share is computed from the operator's total time, not from its self time."
+        yield "bound", 1 + share, "The bound is 1 plus the share, not 1 / (1 - share)."
+        yield "bound", 1 / (1 - share / 2), "The bound assumes that the operator still takes half of its time. It should take no time."
         total = table[right["operator"]][2] / whole
         if total < 1:
-            yield "bound", 1 / (1 - total), "The bound is that of the operator's total time, and not of its self time."
-        yield "python", 1 - python, "Python's share is what is left of 1: the time in operators."
-        yield "python", python * whole / 1e9, "Python's share is a time in seconds, and no share."
+            yield "bound", 1 / (1 - total), "The bound is computed from the operator's total time, not from its self time."
+        yield "python", 1 - python, "Python's share is 1 minus the right value. That is the share of the time in operators."
+        yield "python", python * whole / 1e9, "Python's share is a time in seconds and not a share."
         for entry, number, what in (("flops", speed, "FLOP/s are"), ("mfu", right["mfu"], "The MFU is")):
-            yield entry, number * steps, f"{what} too large by a factor: the number of steps."
-            yield entry, number / 2, f"{what} half of what 6 · N a token come to."
+            yield entry, number * steps, f"{what} too large: multiplied by the number of steps."
+            yield entry, number / 2, f"{what} half of the right value. The right value counts 6 · N for each token."
             yield entry, number / 1000, f"{what} too small by a factor of 1000."
             yield entry, number * 1000, f"{what} too large by a factor of 1000."
-            yield entry, number * whole / own, f"{what} that of the step's self time, and not of its total."
-            yield entry, number * (size - head) / size, f"{what} that of a model without its head."
-            yield entry, number * (size + words) / size, f"{what} that of all parameters but the positions'."
-        yield "mfu", 1 / right["mfu"], "The MFU is upside down: the peak by the FLOP/s."
-        yield "hours", hours * tokens, "The hours are those of 10⁹ steps, and not of as many tokens."
-        yield "hours", float(math.floor(hours)), "The hours are whole ones."
-        yield "hours", 1e9 * 6 * size / peak_flops / 3600, "The hours are those of a machine that reaches its peak."
-        yield "hours", hours / steps, "The hours are too few by a factor: the number of steps."
+            yield entry, number * whole / own, f"{what} computed from the step's self time, not from its total."
+            yield entry, number * (size - head) / size, f"{what} computed for a model without its head."
+            yield entry, number * (size + words) / size, f"{what} computed for all parameters except the position embedding."
+        yield "mfu", 1 / right["mfu"], "The MFU is the peak divided by the FLOP/s. It should be the FLOP/s divided by the peak."
+        yield "hours", hours * tokens, "The hours are computed for 10⁹ steps, not for 10⁹ tokens."
+        yield "hours", float(math.floor(hours)), "The hours are rounded down to a whole number."
+        yield "hours", 1e9 * 6 * size / peak_flops / 3600, "The hours are computed for a machine that reaches its peak."
+        yield "hours", hours / steps, "The hours are too few: divided by the number of steps."
         yield "hours", hours * 1000, "The hours are too many by a factor of 1000."
         yield "hours", hours / 1000, "The hours are too few by a factor of 1000."
-        yield "hours", hours * own / whole, "The hours are those of the step's self time, and not of its total."
+        yield "hours", hours * own / whole, "The hours are computed from the step's self time, not from its total."
 
     def small(steps=1):
-        """A table of a few rows, whose times add up."""
+        """A table of a few rows, with times that are consistent."""
         one, two, three, four = (1000 * time for time in draw.sample(range(10, 60), 4))
         labels = [1000 * label for label in draw.sample(range(1, 12), 4)]
         parts = {
@@ -172,16 +172,16 @@ def _(draw):
         steps = draw.integer(2, 4)
         table = _recorded(draw, steps)
         tokens = math.prod(real.batch)
-        shown = f"the recorded step, drawn anew, {steps} times"
+        shown = f"the table of {steps} recorded steps, with new random times"
         yield asked(part, table, real.config, tokens, 5e10, shown)
-    # a range that is longer than every operator, and an operator with the largest total and no self
+    # a range with more self time than every operator
     table = small()
     own, more = table["forward"][3], 10**5
     table["forward"] = ("range", 1, table["forward"][2] + more, own + more)
     table["step"] = ("range", 1, table["step"][2] + more, table["step"][3])
     for part in (first, amdahl, python):
         yield asked(part, table, config(), 10, 1e9, "a range with a long self time")
-    # the op with the largest self time is none of aten's, and the one with the largest total another
+    # the op with the largest self time is not from aten, and another op has the largest total time
     table = small()
     more = 10**5 - table["AddmmBackward0"][3]
     table["AddmmBackward0"] = ("op", 4, 10**5 + 500, 10**5)
@@ -189,7 +189,7 @@ def _(draw):
     table["step"] = ("range", 1, table["step"][2] + more, table["step"][3])
     for part in (first, amdahl):
         yield asked(part, table, config(), 10, 1e9, "a node of autograd takes longest")
-    # a single layer, no square, so that each term shows
+    # a single layer, and no square weight, so that each term makes a difference
     one = MiniGPTConfig(vocab_size=draw.integer(30, 60), d_model=8, n_heads=2, n_layers=1, d_ff=draw.integer(9, 29), context=draw.integer(5, 20))
     yield asked(flops, small(), one, 7, 1e9, "one layer")
 

@@ -64,9 +64,9 @@ class _:
 
 
 def _looked_at(said, names):
-    """What is said of some functions, in one order, and first what can't be right about it.
+    """Facts about impossible answers, and then the answers for some functions, with sorted pairs.
 
-    Whatever is no two pairs stays as it is.
+    An answer that isn't two pairs stays as it is.
     """
     found = {name: said[name] for name in names if name in said}
     facts = {"missing": len(found) < len(names), "odd": False, "unknown": False, "beyond": False, "equal": False}  # fmt: skip
@@ -74,7 +74,9 @@ def _looked_at(said, names):
         shapes = SHAPES[name]
         try:
             (a, m), (b, n) = pairs
-            if not (isinstance(a, str) and isinstance(b, str) and type(m) is type(n) is int):
+            if not (isinstance(pairs, (tuple, list)) and isinstance(a, str) and isinstance(b, str)):
+                raise TypeError
+            if not type(m) is type(n) is int:
                 raise TypeError
         except (TypeError, ValueError):
             facts["odd"] = True
@@ -101,19 +103,19 @@ def _(draw):
         places = {
             "['missing']": "There is no entry for one of the functions.",
             "['odd']": "An entry is not two pairs of a name and a whole number.",
-            "['unknown']": "An entry has a name that is none of the function's arguments.",
+            "['unknown']": "An entry has a name that isn't an argument of the function.",
             "['beyond']": "An entry has a dimension that its argument does not have.",
-            "['equal']": "The two dimensions of an entry have one and the same size in the colleague's call.",
+            "['equal']": "The two dimensions of an entry have the same size in the colleague's call. Their sizes should be different.",
         }
         for name in names:
             places |= {
-                f"['{name}']{at}": f"For `{name}`, two other sizes met: look at the numbers in its message again."
+                f"['{name}']{at}": f"For `{name}`, the two sizes in the error message don't come from these dimensions: look at the message's numbers again."
                 for at in ("", *(f"[{i}]{j}" for i in (0, 1) for j in ("", "[0]", "[1]")))
             }
         return Case(part, play, of="met", shown="", places=places, example=False)
 
-    # What met is the same in each run. So it has no point of its own: that belongs to a function that
-    # does its work, too.
+    # The right answer of `met` is the same in each run. So `met` alone earns no point: a function
+    # must be repaired, too.
     yield sizes(sums, ("centered", "head"))
     yield sizes(products, ("scores", "word_loss"))
     yield sizes(moved, ("extended", "convolved"))
@@ -135,7 +137,7 @@ def _(draw):
         yield call(sums, "head", t(a, b, c), t(c, d), shown=f"other sizes, {what}")
         yield call(sums, "head", t(a, b, n), t(n, n), shown=f"a square weight, {what}")
         yield call(products, "scores", t(2, 3, a, b), t(2, 3, c, b), shown=f"other sizes, {what}")
-        yield call(products, "scores", t(2, 3, a, n), t(2, 3, n, n), shown=f"as many keys as they have numbers, {what}")
+        yield call(products, "scores", t(2, 3, a, n), t(2, 3, n, n), shown=f"as many keys as numbers in each key, {what}")
         for sizes_of, shown in (((a, b, c), "other sizes"), ((a, n, n), "as many words as classes")):
             targets = draw.tensor(sizes_of[:2], torch.int64).abs() % sizes_of[2]
             if layout == "transposed":
@@ -146,15 +148,15 @@ def _(draw):
             some[-1, : draw.integer(0, 1)] = -100
             yield call(products, "word_loss", t(*sizes_of), some, shown=f"{shown}, some words don't count, {what}")
         yield call(moved, "extended", t(2, 3, a, b), t(2, 3, c, b), shown=f"other sizes, {what}")
-        yield call(moved, "extended", t(2, 3, n, n), t(2, 3, n, n), shown=f"as much that is new as in the cache, {what}")
+        yield call(moved, "extended", t(2, 3, n, n), t(2, 3, n, n), shown=f"as many new positions as in the cache, {what}")
         yield call(moved, "extended", t(a, b, 0, c), t(a, b, d, c), shown=f"an empty cache, {what}")
         yield call(moved, "convolved", t(2, a + 2, b + 2, c), t(d, c, 3, 2), shown=f"other sizes, {what}")
         yield call(moved, "convolved", t(2, 3, 3, 3), t(3, 3, 2, 2), shown=f"equal sizes, {what}")
     x = draw.tensor((a, b))
     yield call(sums, "centered", x[:1], shown="a single row")
     yield call(sums, "centered", x[:, :1], shown="a single column")
-    far = 2.0**30 + draw.tensor((2, a, b), torch.float64)  # with digits that float32 has not
-    pairs = torch.tensor([1.0, -1.0], dtype=torch.float64)  # takes one of two such numbers from the other
+    far = 2.0**30 + draw.tensor((2, a, b), torch.float64)  # with digits that float32 can't keep
+    pairs = torch.tensor([1.0, -1.0], dtype=torch.float64)  # subtracts one of two such numbers from the other
     near = "numbers near 2**30, float64"
     yield call(sums, "centered", far[0], shown=near)
     yield call(sums, "head", far[:, :, :2], pairs[:, None], shown=near)

@@ -1,30 +1,8 @@
 """What the hidden cells of lab 10 check.
 
-The network is on this side: it resumes the ranks' generators, carries their tensors, and knows who
-sent what to whom. So messages, bytes, order, deadlocks and rounds are seen and not claimed. That
-ranks, which share a process, know of each other by these messages alone, is a claim. In the exercises
-about DDP and about MiniGPT a model lives in the learner's process, and what a driver reads there of
-its parameters and gradients comes back by value.
+The network is in the process that judges: it resumes the ranks' generators, carries their tensors,
+and knows who sent what to whom. So messages, bytes, order, deadlocks and rounds are facts and not
+claims. The ranks share a process. So it is only a claim that the ranks exchange these messages and
+nothing else. In the exercises about DDP and about MiniGPT a model is in the learner's process.
+There a driver reads its parameters and gradients, and returns them by value.
 """
-
-from .cost import cost
-from .ddp import ddp
-from .fsdp_step import fsdp_step
-from .minigpt_step import minigpt_step
-from .parallel_head import parallel_head
-from .pipeline import pipeline
-from .plan import plan
-from .ring_all_reduce import ring_all_reduce
-from .tree_broadcast import tree_broadcast
-
-__all__ = [
-    "tree_broadcast",
-    "ring_all_reduce",
-    "cost",
-    "ddp",
-    "fsdp_step",
-    "parallel_head",
-    "pipeline",
-    "plan",
-    "minigpt_step",
-]

@@ -21,12 +21,12 @@ ddp = Check(
 )
 
 PLACES = {
-    "['other requests']": "something else than broadcast and all_reduce was asked for.",
+    "['other requests']": "a request other than broadcast and all_reduce was made.",
     "['losses']": "the losses that the ranks returned",
     "['gradients']": Place("`.grad` of the parameters, from rank 0 on", returned=False),
     "['parameters kept']": "the step has changed parameters.",
-    "['reduced']": "shapes and bytes of what was reduced, in order",
-    "['tensors kept']": "the model has other parameters or buffers than before.",
+    "['reduced']": "shapes and bytes of the reduced tensors, in order",
+    "['tensors kept']": "the model's parameters or buffers are not the same objects as before.",
     "['values']": "parameters and buffers, from rank 0 on",
 }
 
@@ -68,9 +68,9 @@ def _(draw):
         each = [(values + rank, unwritten and rank > 0) for rank in range(world)]
 
         def play(subject):
-            # What a start sends are the values that all ranks are to have: the network can't add
-            # to them without being told of which tensor they are.
-            subject.claim("that what a rank knows of the others came by the network")
+            # ``ddp_start`` sends the values that all ranks should have. The network can't add
+            # numbers to them, because it doesn't know to which tensor the values belong.
+            subject.claim("that everything that a rank knows about the others came through the network")
             came = driven(subject, "started", each, of="ddp_start")
             return {
                 "other requests": others(came, "broadcast", "all_reduce"),
@@ -79,13 +79,13 @@ def _(draw):
             }
 
         words = f"{world} rank{'s' * (world > 1)}"
-        words += ", NaN at all but rank 0" if unwritten else ""
+        words += ", NaN on all ranks except rank 0" if unwritten else ""
         shows = {"values": "{}.results[{at}]['tensors']"}
         paste = as_run(with_driver("started", "ddp_start"), each, shows)
         return Case(start, play, of="ddp_start", shown=words, places=PLACES, paste=paste)
 
     def stepped(part, rows, bucket_bytes=10**6, stale=False, experts=None):
-        """`rows` of each rank; with `experts`, which one each rank's rows use."""
+        """rows: each rank's number of rows. experts: the number of the expert that each rank's rows use."""
         values = draw.integer(0, 10**6)
         each = []
         for rank, count in enumerate(rows):

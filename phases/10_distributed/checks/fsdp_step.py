@@ -17,12 +17,12 @@ fsdp_step = Check(
 )
 
 PLACES = {
-    "['keeps more in memory']": "the piece is a view, and keeps a whole tensor in memory.",
+    "['keeps more in memory']": "the piece is a view, so it keeps the whole tensor in memory.",
     "['losses']": "the loss of each rank's own rows",
     "['shards']": "new shards, from rank 0 on",
     "['moments']": "new moments, from rank 0 on",
-    "['other requests']": "something else than all_gather and reduce_scatter was asked for.",
-    "['asked for']": "what each rank asked for, in order",
+    "['other requests']": "a request other than all_gather and reduce_scatter was made.",
+    "['asked for']": "the requests of each rank, in order",
 }
 
 
@@ -74,7 +74,7 @@ def _(draw):
 
     def piece_of(tensor, rank, world, words):
         def play(subject):
-            subject.claim("that a shard keeps nothing else in memory")
+            subject.claim("that a shard keeps only its own numbers in memory")
             came = subject["shard"](tensor, rank, world)
             whole = came.untyped_storage().nbytes() > came.nbytes
             return {"the shard": came, "keeps more in memory": whole}

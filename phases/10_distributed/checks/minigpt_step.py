@@ -21,8 +21,8 @@ PLACES = {
     "['norms']": "the norm of each step, from rank 0 on",
     "['weights']": "the model's weights after the steps, from rank 0 on",
     "['held']": "how many numbers of the optimizer's state each rank has",
-    "['asked for']": "what each rank asked for, in order, with shapes and bytes",
-    "['other requests']": "something else than the four collectives was asked for.",
+    "['asked for']": "the requests of each rank, in order, with shapes and bytes",
+    "['other requests']": "a request other than the four collectives was made.",
 }
 
 
@@ -59,7 +59,7 @@ def _(draw):
     lost, norm, weights, sent = minigpt_step.parts
 
     def trained(part, lines, steps=1, max_norm=100.0, padded=True, real=False):
-        """`lines` of each rank; a rank that has 0 gets one line of padding."""
+        """`lines`: how many lines each rank has. A rank with 0 lines gets one line of padding."""
         config = None if real else {
             "vocab_size": draw.integer(7, 9), "d_model": 4, "n_heads": 1, "n_layers": 1, "d_ff": draw.integer(5, 8),
             "context": 5,
@@ -77,21 +77,21 @@ def _(draw):
                         keep = draw.integer(2, length - 1)
                         row[keep:] = [-100] * (length - keep)
                 if count:
-                    targets[0][:2] = [0, 1]  # words as any other
+                    targets[0][:2] = [0, 1]  # these are words, too
                 else:
                     targets = [[-100] * length]
                 batches.append((torch.tensor(tokens), torch.tensor(targets)))
             each.append((config, values, batches, 0.001 if real else 0.01, max_norm))
 
         counts = drawn_counts(draw, len(lines))
-        if len(lines) == 2:  # one rank's gradient alone is the mean of the ranks' gradients, too
+        if len(lines) == 2:  # else one rank's gradient would be the mean of both
             counts = draw.sample([1, 2], 2)
         if 0 in lines:  # the targets of another rank count
             counts = [1 + bool(count) for count in lines]
         names = {lost: "losses", norm: "norms", weights: "weights", sent: "held"}
 
         def play(subject):
-            # The norm is summed of pieces that ranks hold, and these count once.
+            # The norm is a sum over the ranks' own pieces, and each piece counts once.
             network = {"counts": lambda tensor: counts if tensor.numel() > 1 else ()}
             came = driven(subject, "trained", each, **network)
             found = {names[part]: [result[names[part]] for result in came.results]}

@@ -16,13 +16,13 @@ parallel_head = Check(
 )
 
 PLACES = {
-    "['other requests']": "something else than all_reduce was asked for.",
+    "['other requests']": "a request other than all_reduce was made.",
     "['loss']": "the loss of each rank",
-    "['gradient']": "the gradient for x at each rank",
+    "['gradient']": "the gradient for x that each rank returned",
     "['finite']": "whether each rank's gradient is finite",
     "['too much']": "more than T · D + 3 · T numbers were put into the network.",
     "['logits']": "the logits of each rank",
-    "['times']": "how many times something was put into the network",
+    "['times']": "how many times a rank put numbers into the network",
     "['numbers']": "how many numbers a rank put into the network, in all",
 }
 
@@ -52,7 +52,7 @@ def _(draw):
     lost, gradient, large, few, rows = parallel_head.parts
 
     def columns(part, words, tokens=3, width=2, scale=1.0, shift=0.0, targets=None):
-        """Ranks with so many words each."""
+        """words: the number of words of each rank."""
         world, vocabulary = len(words), sum(words)
         x = draw.tensor((tokens, width))
         weight, bias = draw.tensor((vocabulary, width)), draw.tensor((vocabulary,))
@@ -68,7 +68,8 @@ def _(draw):
             for a, n in zip(firsts, words, strict=True)
         ]
 
-        # A rank that counts twice is as two that have its words; none may have a target twice.
+        # A rank that counts twice is like two ranks with the same words. So a rank with a target
+        # counts once.
         counts = [
             1 if any(a <= target < a + n for target in targets) else draw.integer(2, 3)
             for a, n in zip(firsts, words, strict=True)
@@ -100,7 +101,7 @@ def _(draw):
         world = len(widths)
         bias = draw.tensor((vocabulary,))
         each = [(draw.tensor((tokens, d)), draw.tensor((vocabulary, d)), bias) for d in widths]
-        # The bias may come from the first rank, the last, or from each in part.
+        # The bias may be added by the first rank, by the last, or in parts by all ranks.
         counts = [1, *drawn_counts(draw, world - 2), 1] if world > 3 else [1] * world
 
         def play(subject):
@@ -136,7 +137,7 @@ def _(draw):
     yield columns(large, [2, 1], scale=1500.0, tokens=1, targets=[0])
     yield columns(large, [3], scale=2000.0)
     yield columns(large, [2, 2, n], scale=1000.0, targets=[0, 1, 0])
-    # far from 0, and near each other: how often a rank counts shows in the loss
+    # logits far from 0 and near each other: the loss depends on how often a rank counts
     yield columns(large, [2, 3, n], scale=2.0, shift=-4000.0, targets=[0, 1, 0])
     yield columns(few, [30, 20], tokens=4, width=3, targets=[0, 29, 30, 49])
     yield columns(few, [8, 9, 10], tokens=2, width=n, targets=[8, 26])

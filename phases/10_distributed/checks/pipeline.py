@@ -11,20 +11,22 @@ pipeline = Check(
 )
 
 PLACES = {
-    "['each once']": "not each piece goes forward once and backward once at each stage.",
-    "['waits for ever']": "some stage waits for ever.",
+    "['each once']": "a stage should do the forward and the backward of each piece exactly once.",
+    "['waits for ever']": "a stage waits for ever.",
     "['in order']": "pieces are not taken in the order of their numbers.",
-    "['forwards first']": "some stage does a backward before its last forward.",
-    "['seconds, backward 1']": "seconds, where forward and backward take 1 each",
-    "['seconds, backward 2']": "seconds, where a forward takes 1 and a backward 2",
-    "['too many in flight']": "how many more pieces than `stages - s` are in flight, at each stage",
+    "['forwards first']": "a stage does a backward before its last forward.",
+    "['seconds, backward 1']": "the seconds, if a forward and a backward take 1 second each",
+    "['seconds, backward 2']": "the seconds, if a forward takes 1 second and a backward 2",
+    "['too many in flight']": (
+        "for each stage `s`, how many more pieces than `stages - s` are in flight"
+    ),
 }
 
 
 @pipeline.reference
 class _:
     def schedule(stages, micro, kind):
-        """By simulation: each stage does a backward as soon as it may, or else a forward."""
+        """Simulates the pipeline: each stage does a backward as soon as it may, and otherwise a forward."""
         plans = [[] for _ in range(stages)]
         done = [{"F": 0, "B": 0} for _ in range(stages)]
         while any(d["B"] < micro for d in done):
@@ -48,7 +50,7 @@ class _:
 
 
 def _seconds(plans, backward):
-    """When a pipeline that follows the plans is done; None if it never is."""
+    """The seconds that a pipeline needs for the plans. None if the pipeline waits for ever."""
     lasts = {"F": 1, "B": backward}
     ended, clocks, at = {}, [0] * len(plans), [0] * len(plans)
     moved = True

@@ -17,16 +17,19 @@ ring_all_reduce = Check(
 
 RESULTS = "what the ranks returned, from rank 0 on"
 PLACES = {
-    "['other requests']": "something else than send, recv and exchange was asked for.",
+    "['other requests']": "a request other than send, recv and exchange was made.",
     "['results']": RESULTS,
-    "['sent too little']": "ranks that sent fewer numbers than the tensor has: what the others need "
-    "of them did not come by the network",
+    "['sent too little']": "ranks that sent fewer numbers than the tensor has, so the others did not "
+    "get all numbers through the network",
     "['to others than the successor']": "messages that did not go to the successor",
     "['too long']": "messages of more than ⌈n / world⌉ numbers",
     "['too many']": "ranks that sent more than 2 · (world - 1) messages",
-    "['other bits']": "ranks whose sum has other bits than that of rank 0",
-    "['not sent']": "numbers that no rank has sent as it has them, so that the others could add to them",
-    "['without']": "ranks whose sum lacks what the network has added to what they received",
+    "['other bits']": "ranks whose sum has bits that differ from the sum of rank 0",
+    "['not sent']": (
+        "numbers that no rank sent unchanged (each sum around the ring begins with a number of "
+        "one rank)"
+    ),
+    "['without']": "ranks whose sum does not include the numbers that the network added to their messages",
 }
 
 
@@ -51,9 +54,10 @@ def _(draw):
     total, sizes, waiting, load = ring_all_reduce.parts
 
     def asked(part, world, shape, dtype=torch.float32, layout="contiguous"):
-        # wider than float32, or float64: what is compared is what these would round off
+        # the numbers need more digits than float32, or float64, has: the digits that these would
+        # lose are compared
         base = {torch.int64: 2**60, torch.float64: 2**26}.get(dtype, 0)
-        # whole numbers are compared exactly, as they are
+        # whole numbers are compared exactly, so nothing is subtracted
         less = world * base if dtype.is_floating_point else 0
         tensors = [draw.tensor(shape, dtype, layout) + base for _ in range(world)]
         numbers = math.prod(shape)
@@ -64,7 +68,7 @@ def _(draw):
             came = ranks(subject, each, rendezvous=part == waiting)
             results = [r - less if r.dtype == dtype else r for r in came.results]
             found = {"other requests": others(came, "send"), "results": results}
-            # each number that a rank has must leave it, in a sum or as the sum
+            # a rank must send each of its numbers, as a part of a sum or as the whole sum
             little = [came.sent(r) < tensors[r].nbytes for r in range(world)]
             found["sent too little"] = sum(little) if world > 1 else 0
             if part != load:
@@ -89,9 +93,10 @@ def _(draw):
         return Case(part, play, shown=words, places=places, paste=paste)
 
     def changed(part, world, numbers):
-        """A network that adds to a number that a rank sends as it has it, before it is in a sum."""
+        """A network that adds to each number that a rank sends unchanged, before this number is in a sum."""
         drawn = draw.sample(range(1024), world * numbers)
-        # a number is 1 more than a multiple of 8, a sum is not, and what is added is larger than all
+        # each number is 1 more than a multiple of 8, and no sum is; what is added is larger than
+        # every number
         tensors = (8.0 * torch.tensor(drawn) + 1).view(world, numbers)
         added = torch.tensor([[draw.integer(1, 60) * 2.0**14 for _ in range(numbers)] for _ in range(world)])
         at = [{number: place for place, number in enumerate(row)} for row in tensors.tolist()]
@@ -111,7 +116,7 @@ def _(draw):
             came = ranks(subject, each, rendezvous=part == waiting, carry=carry)
             lacks = []
             for rank, result in enumerate(came.results):
-                # what a rank has sent itself may come back to it, and need not
+                # what was added to a rank's own messages may come back to this rank or not
                 whole = tensors.sum(0) + extra.sum(0)
                 lacks.append(not bool(((result == whole) | (result == whole - extra[rank])).all()))
             return {
@@ -120,7 +125,8 @@ def _(draw):
                 "without": sum(lacks),
             }
 
-        shown = f"{world} ranks, {numbers} numbers, a network that adds to what it carries"
+        network = "a network that adds numbers to the tensors that it carries"
+        shown = f"{world} ranks, {numbers} numbers, {network}"
         return Case(part, play, shown=shown, places=PLACES, example=False)
 
     n = draw.integer(3, 5)

@@ -11,15 +11,15 @@ SUMS = Tolerance(1e-4, 1e-5, "float32 sums in another order")
 def ranks(subject, each, of=None, **network):
     """Let the learner's generators be the ranks of a world.
 
-    They run in one process and could share memory. So let each part ask for a world whose network
-    brings drawn numbers: ``counts``, or a ``carry``. They are in no argument of a rank, and the
-    results depend on them.
+    They run in one process and could share memory. So each part needs a world whose network adds
+    random numbers: ``counts``, or a ``carry``. No argument of a rank contains these numbers, but
+    the results depend on them.
 
     Args:
         subject: the learner's code.
-        each: the further arguments of each rank, a tuple for each.
-        of: the function, in an exercise with several.
-        network: as `connect` has it.
+        each: the further arguments, a tuple for each rank.
+        of: the function's name, in an exercise with several functions.
+        network: keyword arguments of `connect`.
     """
     world = len(each)
     programs = [subject.generator(r, world, *args, of=of) for r, args in enumerate(each)]
@@ -27,7 +27,7 @@ def ranks(subject, each, of=None, **network):
 
 
 def driven(subject, driver, each, of=None, **network):
-    """The same, where a driver runs the learner's generators."""
+    """Like `ranks`, but a driver runs the learner's generators."""
     world = len(each)
     programs = [
         subject.drive_generator(f"distributed:{driver}", r, world, *args, of=of)
@@ -37,7 +37,7 @@ def driven(subject, driver, each, of=None, **network):
 
 
 def drawn_counts(draw, world):
-    """How often each rank counts in sums: as many ranks in all, of which some have the same."""
+    """How often each rank counts in sums: one rank counts twice and another one never."""
     counts = [1] * world
     if world > 1:
         twice, never = draw.sample(range(world), 2)
@@ -46,17 +46,17 @@ def drawn_counts(draw, world):
 
 
 def counted(counts):
-    """What a case says of the counts."""
-    return "" if set(counts) <= {1} else f", of which each counts {', '.join(map(str, counts))} times in a sum"
+    """The words that a case adds about its counts."""
+    return "" if set(counts) <= {1} else f", and the ranks count {', '.join(map(str, counts))} times in a sum"
 
 
 def as_run(program, each, shows, **network):
-    """How a learner asks the same: with `run`, which the lab imports.
+    """The call of a case as a learner can make it: with `run`, which the lab imports.
 
     Args:
-        program: what the ranks run, as an expression.
+        program: the program of the ranks, as an expression.
         each: as for `ranks`.
-        shows: as `Paste` has it.
+        shows: as for `Paste`.
         network: as for `ranks`.
     """
     words, args = [], []
@@ -69,14 +69,14 @@ def as_run(program, each, shows, **network):
 
 
 def with_driver(driver, name):
-    """The program of `as_run` where a driver runs the learner's generators."""
+    """The program of `as_run` if a driver runs the learner's generators."""
     return f"lambda *asked: driver.{driver}({name}, *asked)"
 
 
 def others(came, *allowed):
-    """The names of requests that came about and are not allowed, each once.
+    """The names of the requests that were made but are not allowed, each name once.
 
-    Whatever carries a tensor from one rank to another counts as "send".
+    Every request that carries a tensor from one rank to another counts as "send".
     """
     names = {Message: "send", Computed: "compute"}
     return sorted({names.get(type(e)) or e.kind for e in came.log} - set(allowed))

@@ -13,22 +13,22 @@ tree_broadcast = Check(
 )
 
 PLACES = {
-    "['other requests']": "something else than send and recv was asked for.",
-    "['some have none']": "a rank returned None: it was sent nothing, or doesn't return what it has.",
+    "['other requests']": "a request other than send and recv was made.",
+    "['some have none']": "a rank returned None: it received nothing, or it doesn't return what it received.",
     "['results']": "what the ranks returned, from rank 0 on",
-    "['got too little']": "ranks that received fewer bytes than the tensor has: it did not come to "
-    "them by the network",
+    "['got too little']": "ranks that received fewer bytes than the tensor has, so the tensor did not "
+    "come through the network",
     "['messages']": "how many messages there were",
     "['rounds']": "how many rounds it took",
-    "['rounds more than from rank 0']": "how many rounds more it took than from rank 0",
+    "['rounds more than from rank 0']": "how many more rounds the broadcast takes than with rank 0 as the source",
     "['received by the source']": "messages that the source received",
-    "['returned']": "ranks that return something else than came to them by the network",
+    "['returned']": "ranks that return something other than what they received through the network",
 }
 
 
 @tree_broadcast.reference
 def _(rank, world, tensor, source):
-    """The half of the places that is farthest from the source first, as in a knock-out draw."""
+    """The source sends half of the way around. Then each place that has the tensor sends half as far."""
     place, width = (rank - source) % world, 1 << (world - 1).bit_length()
     has = place == 0
     while width > 1:
@@ -79,7 +79,7 @@ def _(draw):
         return Case(part, play, shown=words, places=PLACES, paste=paste)
 
     def changed(part, world, source):
-        """A network that adds to what it carries, so that each rank has a tensor of its own."""
+        """A case with a network that changes tensors, so that each rank gets a different tensor."""
         tensor = draw.tensor((2, draw.integer(1, 3)))
         added = [draw.tensor(tuple(tensor.shape)) for _ in range(world)]
         each = [(tensor if rank == source else None, source) for rank in range(world)]
@@ -97,7 +97,7 @@ def _(draw):
             same = [rank in has and torch.equal(r, has[rank]) for rank, r in enumerate(came.results)]
             return {"other requests": others(came, "send"), "returned": same.count(False)}
 
-        shown = f"{world} ranks, source {source}, a network that adds to what it carries"
+        shown = f"{world} ranks, source {source}, a network that adds numbers to the tensors that it carries"
         return Case(part, play, shown=shown, places=PLACES, example=False)
 
     for part in (every, few):

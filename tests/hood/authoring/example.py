@@ -1,4 +1,4 @@
-"""A small project: one phase with everything that the build transforms."""
+"""A small project: one phase with every construct that the build transforms."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ def readable(path: str, content: bytes) -> str:
 
 @dataclass
 class Project:
-    """The example project's root, its phase's folder, and what tests need beside them."""
+    """The example project: its root, its phase's folder, and more for tests."""
 
     root: Path
 

@@ -1,4 +1,4 @@
-"""The learner's archive: everything that is needed, no answer, the same bytes every time."""
+"""The learner's archive: complete, without answers, and the same bytes every time."""
 
 import io
 import json
@@ -42,7 +42,7 @@ def released(project):
     return project
 
 
-def test_the_list_of_files(released):
+def test_the_archive_has_the_listed_files(released):
     assert sorted(learner_files(released.root)) == sorted(
         [
             "AGENTS.md",
@@ -62,7 +62,7 @@ def test_the_list_of_files(released):
     )
 
 
-def test_no_answer_is_inside(released):
+def test_the_archive_has_no_answer(released):
     files = learner_files(released.root)
     everything = "\n".join(readable(path, content) for path, content in files.items())
     secret = ["count = math.prod(shape)", 'verify("tensor_bytes"', "3 points: because the dtype"]
@@ -71,19 +71,19 @@ def test_no_answer_is_inside(released):
     assert "hood.judge.verify" not in everything
 
 
-def test_a_release_that_shows_something_is_not_packed(released):
+def test_a_release_that_shows_hidden_text_is_not_packed(released):
     source = (released.root / "source/01_rows/01_rows.ipynb").read_text()
     released.write(RELEASE, source)
-    with pytest.raises(Refused, match=f"{RELEASE}: holds '"):
+    with pytest.raises(Refused, match=f"{RELEASE}: has '"):
         learner_files(released.root)
 
 
-def test_nothing_to_pack(project):
+def test_without_a_release_there_is_nothing_to_pack(project):
     with pytest.raises(UserError, match="no release yet"):
         learner_files(project.root)
 
 
-def test_the_set_up_is_that_of_what_is_packed(released):
+def test_the_set_up_fits_the_packed_labs(released):
     files = learner_files(released.root)
     project = tomllib.loads(files["pyproject.toml"].decode())
     assert project["tool"]["setuptools"]["packages"]["find"] == {"namespaces": False}
@@ -91,7 +91,7 @@ def test_the_set_up_is_that_of_what_is_packed(released):
     assert project["project"]["dependencies"] == pinned
     (pip,) = yaml.safe_load(files["environment.yml"])["dependencies"]
     assert pip == {"pip": ["-r lock/packages.txt"]}
-    assert "Python >=3.11,<3.15." in files["README.md"].decode()
+    assert "(Python >=3.11,<3.15)" in files["README.md"].decode()
 
 
 def test_links_lead_to_the_classs_site_in_the_archive_and_release_stays_as_it_is(released):
@@ -110,7 +110,7 @@ def test_links_lead_to_the_classs_site_in_the_archive_and_release_stays_as_it_is
     assert (released.root / RELEASE).read_bytes() == before
 
 
-def test_only_the_named_labs(released):
+def test_only_the_named_labs_are_packed(released):
     released.write("notebooks/02_other.ipynb", "{}")
     released.write("phases/02_other/lesson.py", "# %% [markdown]\n# # Other\n")
     assert "notebooks/02_other.ipynb" in learner_files(released.root)
@@ -127,12 +127,12 @@ def test_checks_are_packed_only_if_asked_for(released):
     files = learner_files(released.root, with_checks=True)
     own = {"phases/01_rows/lab.py", "phases/01_rows/checks.py"}
     assert own | {"hood/judge/verify.py"} <= set(files)
-    assert "the answers among it" in files["README.md"].decode()
+    assert "The checks and the right answers are in `phases/`" in files["README.md"].decode()
     assert "hood/judge/verify.py" not in learner_files(released.root)
 
 
 @pytest.mark.parametrize("with_checks", [False, True])
-def test_what_an_assistant_reads_names_only_what_is_there(with_checks):
+def test_the_file_for_assistants_names_only_packed_files(with_checks):
     files = learner_files(ROOT, ["00"], with_checks=with_checks)
     text = files["AGENTS.md"].decode()
     assert files["CLAUDE.md"] == b"@AGENTS.md\n"
@@ -152,7 +152,7 @@ def unpack(files, folder):
 
 
 @pytest.mark.slow(5)
-def test_a_new_archive_over_an_old_one_keeps_what_was_solved_in_either_folder(tmp_path):
+def test_a_new_archive_over_an_old_one_keeps_answers_in_both_folders(tmp_path):
     files = learner_files(ROOT, ["00"])
     mine = tmp_path / "work" / "00_hello" / "00_hello.ipynb"
     released = tmp_path / "release" / "00_hello" / "00_hello.ipynb"
@@ -187,7 +187,7 @@ def test_a_new_archive_over_an_old_one_keeps_what_was_solved_in_either_folder(tm
 
 
 @pytest.mark.slow(5)
-def test_a_learner_hears_the_verdict_in_an_unpacked_archive(tmp_path):
+def test_a_learner_gets_verdicts_in_an_unpacked_archive(tmp_path):
     unpack(learner_files(ROOT, ["00"], with_checks=True), tmp_path)
     # in a run by nbgrader, check() is silent
     quiet = {name: value for name, value in os.environ.items() if name != NBGRADER}
@@ -207,10 +207,10 @@ def test_a_learner_hears_the_verdict_in_an_unpacked_archive(tmp_path):
     )
     assert "grid_size: 2 of 3 points" in done.stdout, done.stdout + done.stderr
     assert "“rounded down”" in done.stdout
-    assert str(ROOT) not in done.stdout  # nothing but the archive answered
+    assert str(ROOT) not in done.stdout  # only the archive's code was used
 
 
-def test_visible_checks_and_drivers_need_nothing_that_is_not_packed(tmp_path):
+def test_visible_checks_and_drivers_need_only_packed_files(tmp_path):
     unpack(learner_files(ROOT, ["00"]), tmp_path)
     code = (
         "import torch, hood, utils.instruments.world, utils.drivers.functions\n"
@@ -237,7 +237,7 @@ def test_the_archive_is_the_same_every_time():
         assert bundle.read("rows/b") == b"2"
 
 
-def test_somebodys_work_beside_a_lab_stays_here(released):
+def test_files_of_a_learner_beside_a_lab_are_not_packed(released):
     released.write("release/01_rows/my_solution.py", "count = math.prod(shape)")
     assert "release/01_rows/my_solution.py" not in learner_files(released.root)
 
@@ -246,11 +246,11 @@ def test_a_release_with_answers_in_it_is_refused(released):
     path = released.root / RELEASE
     stub = 'raise NotImplementedError(\\"write your answer here\\")'
     path.write_text(path.read_text().replace(stub, "return 24"))
-    with pytest.raises(Refused, match="holds somebody's answers"):
+    with pytest.raises(Refused, match="has somebody's answers"):
         learner_files(released.root)
 
 
-def test_answers_in_a_lab_that_is_not_packed_are_no_reason_to_refuse(released):
+def test_answers_in_a_lab_that_is_not_packed_do_not_matter(released):
     answered = json.loads((released.root / RELEASE).read_text())
     for cell in answered["cells"]:
         if cell["metadata"].get("nbgrader", {}).get("solution"):

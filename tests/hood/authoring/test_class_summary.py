@@ -12,14 +12,14 @@ from tests.hood.classroom.report.made_up import LAB, POINTS, Made, make_course, 
 
 
 def printed(tmp_path, learners, **stories):
-    """What the summary of these learners looks like, 120 characters wide."""
+    """The summary of these learners, 120 characters wide."""
     graded = read_class(open_course(make_course(tmp_path / "course", learners)), LAB)
     console = Console(file=io.StringIO(), width=120)
     print_summary(console, "A lab", graded, stories)
     return " ".join(console.file.getvalue().split())
 
 
-def test_points_misconceptions_and_the_section_to_revisit(tmp_path):
+def test_the_summary_has_points_misconceptions_and_sections_to_revisit(tmp_path):
     wrong = {"twice": verdict("twice", 0.0, misconceptions={"squared": "times itself."})}
     unread = Made("eve", scores=dict.fromkeys(POINTS))
     learners = [Made("ada", verdicts=wrong), Made("bob", "Bob"), unread]
@@ -30,7 +30,7 @@ def test_points_misconceptions_and_the_section_to_revisit(tmp_path):
 
 
 def test_an_exercise_is_counted_as_in_the_report(tmp_path):
-    """A part that could not be run is held against nobody, and one learner may have no verdict."""
+    """A part that could not run costs no points, and one learner may have no verdict."""
     found = verdict("softmax", 3.0)
     withheld = {"name": "on a GPU", "points": 2.0, "earned": 0.0, "status": "not run"}
     judged = found["parts"][0] | {"points": 3.0, "status": "right"}
@@ -45,7 +45,7 @@ def test_an_exercise_is_counted_as_in_the_report(tmp_path):
     assert row == ("55%", "2", "0", "1")  # 6 of 5 + 3 + 3 points
 
 
-def test_markup_in_names_is_shown_as_it_is(tmp_path):
+def test_markup_in_names_is_shown_as_text(tmp_path):
     assert "[bold]Ada[/bold] Example" in printed(tmp_path, [Made("ada", "[bold]Ada[/bold]")])
 
 

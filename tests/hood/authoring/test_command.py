@@ -17,7 +17,7 @@ def here(project, monkeypatch):
     return project
 
 
-def test_phases_and_how_to_name_them(project):
+def test_a_phase_is_found_by_its_name_or_number(project):
     project.write("phases/start.py", "")
     project.write("phases/02_empty/notes.txt", "")
     assert [phase.name for phase in pages(project.root)] == ["01_rows", "start"]
@@ -33,12 +33,12 @@ def test_phases_and_how_to_name_them(project):
         assert lab_named(course, "homework") == "homework"
 
 
-def test_an_unknown_phase(here, capsys):
+def test_an_unknown_phase_is_refused(here, capsys):
     assert main(["build", "7"]) == 2
-    assert capsys.readouterr().err == "hood build: there is no phase '7'; there are: 01_rows\n"
+    assert capsys.readouterr().err == "hood build: there is no phase '7'; the phases are: 01_rows\n"
 
 
-def test_outside_of_a_project(tmp_path, monkeypatch, capsys):
+def test_outside_of_a_project_the_command_says_so(tmp_path, monkeypatch, capsys):
     (tmp_path / "course.toml").touch()
     monkeypatch.chdir(tmp_path)
     assert main(["build"]) == 2
@@ -53,12 +53,12 @@ def test_problems_are_listed_and_counted(here, capsys):
     assert lines[-1] == f"{len(lines) - 1} problems"
 
 
-def test_check_fails_on_what_is_missing(here, capsys):
+def test_check_fails_on_a_missing_file(here, capsys):
     assert main(["build", "--check"]) == 1
     assert "notebooks/01_rows.ipynb: is missing" in capsys.readouterr().err
 
 
-def test_bundle_without_a_release(here, capsys):
+def test_bundle_needs_a_release(here, capsys):
     assert main(["bundle"]) == 2
     assert capsys.readouterr().err.startswith("hood bundle: there is no release yet")
 
@@ -79,3 +79,10 @@ def test_a_wrong_argument_is_a_usage_error():
     with pytest.raises(SystemExit) as stopped:
         main(["build", "--check", "--from-notebooks"])
     assert stopped.value.code == 2
+
+
+def test_a_phase_that_the_course_does_not_list_is_refused(here, capsys):
+    path = here.root / "course.toml"
+    path.write_text(path.read_text() + '[[phases]]\nname = "02_later"\ntitle = "Later"\n')
+    assert main(["build"]) == 1
+    assert "does not list phases/01_rows/: add [[phases]]" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""The course's own texts: preserved byte for byte, and no answer in what learners get or read."""
+"""The course's own texts: they are preserved byte for byte, and learners see no answer."""
 
 import pytest
 
@@ -12,7 +12,7 @@ from hood.phase_paths import ROOT, pages, phases
 from tests.hood.authoring.example import readable
 
 TEXTS = [path for phase in pages(ROOT) for path in (phase.lesson, phase.lab) if path.exists()]
-# What a lesson or module shows on purpose, or what everybody writes in this form.
+# Code that a lesson or module shows on purpose, or that has only one usual form.
 GIVEN = {
     ("01_tensors", "t.numel() * t.element_size()"),
     ("04_dispatcher", "2 * a.numel() * b.shape[-1]"),
@@ -47,7 +47,7 @@ def test_no_answer_in_the_archive_or_on_the_site(tmp_path):
             (path, code)
             for code, telling, secret in secrets
             for path, text in shown.items()
-            # elsewhere, a short expression may stand by chance
+            # outside the phase's own files, a short expression may occur by chance
             if telling >= (TELLING if path in own else TELLING + 2) and secret in text
             if (phase.name, code) not in GIVEN
         ]

@@ -1,4 +1,4 @@
-"""A lesson is executed again when something changed that it depends on, and only then."""
+"""A lesson is executed again exactly when something that it depends on has changed."""
 
 from hood.authoring.digest import lesson_digest, used_files
 from tests.hood.authoring.example import HEADER, lesson
@@ -9,7 +9,7 @@ CODE = HEADER + "# %%\n%matplotlib inline\nfrom utils.views import strip\n"
 UTILS = 'packages = ["utils"]\nrecords = ["records"]\n'
 
 
-def test_the_imported_part_of_utils_and_the_data_beside_it(project):
+def test_the_imported_part_of_utils_and_its_data_count(project):
     project.write("course.toml", UTILS)
     project.write("records/gpu/times.json", "{}")
     project.write(
@@ -38,7 +38,7 @@ def test_the_imported_part_of_utils_and_the_data_beside_it(project):
     ]
 
 
-def test_records_count_where_a_module_names_their_folder(project):
+def test_records_count_if_a_module_names_their_folder(project):
     project.write("course.toml", UTILS)
     project.write("records/gpu/times.json", "{}")
     project.write("utils/__init__.py", "")
@@ -47,7 +47,7 @@ def test_records_count_where_a_module_names_their_folder(project):
     assert project.root / "records/gpu/times.json" in used
 
 
-def test_comments_count_where_a_lesson_may_show_code_and_only_there(project):
+def test_comments_count_only_if_a_lesson_may_show_code(project):
     project.write("course.toml", UTILS)
     project.write("utils/__init__.py", "")
     project.write("utils/views.py", "x = 1\n")
@@ -60,7 +60,7 @@ def test_comments_count_where_a_lesson_may_show_code_and_only_there(project):
 
     assert not changed(CODE)
     assert changed(CODE + "import inspect\nprint(inspect.getsource(strip))\n")
-    # a view that shows the code of what it is given, beside others that don't
+    # a view that shows the code of its argument, and others that don't
     project.write("utils/views.py", "from .listing import listing\n")
     project.write("utils/listing.py", "import inspect\nshown = inspect.getsource\n")
     assert not changed(CODE)

@@ -1,4 +1,4 @@
-"""Execution: failures give the text's line; outputs contain nothing of this machine."""
+"""Execution: failures name the text's line; outputs contain no trace of this machine."""
 
 import os
 from pathlib import Path
@@ -48,7 +48,7 @@ def test_a_failing_cell_is_reported_with_the_line_of_the_text(project):
 
 
 @pytest.mark.slow(2)
-def test_a_cell_that_never_ends(project, monkeypatch):
+def test_an_endless_cell_is_stopped(project, monkeypatch):
     monkeypatch.setattr(execute, "CELL_SECONDS", 1)
     content = LESSON[: LESSON.index("# %%\nimport os")] + "# %%\nwhile True: pass\n"
     with pytest.raises(Refused, match=rf"lesson.py:{CODE_LINE}: still running after 1 s"):
@@ -56,7 +56,7 @@ def test_a_cell_that_never_ends(project, monkeypatch):
 
 
 @pytest.mark.slow(2)
-def test_what_was_compiled_for_others_is_not_there(project, monkeypatch):
+def test_each_execution_has_an_empty_compile_cache(project, monkeypatch):
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "/before")
     ask = (
         "# %%\nimport os\nprint(os.environ['TORCHINDUCTOR_CACHE_DIR'], os.path.exists('/before'))\n"
@@ -73,14 +73,14 @@ def test_what_was_compiled_for_others_is_not_there(project, monkeypatch):
     assert all("/before " not in text for text in said)
 
 
-def test_the_kernel_can_import_utils_and_knows_of_the_build(project, monkeypatch):
+def test_the_kernel_can_import_utils_and_knows_that_it_is_a_build(project, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", "/before")
     environment = kernel_environment(project.root)
     assert environment["PYTHONPATH"] == f"{project.root}:{ENGINE}:/before"
     assert environment["OPEN_THE_HOOD_BUILD"] == "1"
 
 
-def test_tidy_takes_out_timings_versions_and_paths(project):
+def test_tidy_removes_timings_versions_and_paths(project):
     notebook = executed(**{"text/plain": f"{project.root}/utils/a.py"})
     notebook.cells[1].metadata["execution"] = {"iopub.status.busy": "now"}
     notebook.metadata["widgets"] = {}
@@ -95,7 +95,7 @@ def test_tidy_takes_out_timings_versions_and_paths(project):
     assert "version" not in notebook.metadata["language_info"]
 
 
-def test_sound_outputs():
+def test_sound_outputs_are_accepted():
     assert problems(executed(**{"text/html": '<img alt="A strip.">', "text/plain": "x"})) == []
 
 
@@ -107,13 +107,13 @@ def test_sound_outputs():
         ({"application/vnd.jupyter.widget-view+json": {}}, "a live widget"),
     ],
 )
-def test_outputs_that_are_refused(data, message):
+def test_unsound_outputs_are_refused(data, message):
     (problem,) = problems(executed(**data))
     assert problem.startswith(f"phases/01_rows/lesson.py:{CODE_LINE}: ")
     assert message in problem
 
 
-def test_a_cell_that_was_not_executed_and_an_error_that_was_not_meant():
+def test_a_cell_without_execution_and_an_unexpected_error_are_refused():
     notebook = executed()
     notebook.cells[2].execution_count = None
     notebook.cells[1].outputs = [
@@ -127,7 +127,7 @@ def test_a_cell_that_was_not_executed_and_an_error_that_was_not_meant():
     assert failing_line(notebook.cells[1]) == 4
 
 
-def test_a_meant_error_is_fine():
+def test_an_expected_error_is_accepted():
     notebook = executed()
     notebook.cells[2].outputs = [
         v4.new_output("error", ename="ValueError", evalue="", traceback=[])

@@ -1,4 +1,4 @@
-"""Each fault planted into the example's checks, answers and lab: one message, at its line."""
+"""Each fault planted into the example's checks, answers and lab gives one message, at its line."""
 
 import json
 
@@ -18,17 +18,18 @@ SOLUTION = '# %% solution="tensor_bytes"'
 WRONG, RIGHT = '[wrong."elements"]', '[right."a loop"]'
 CHECK = "tensor_bytes = Check("
 
-# what changes: (file, old, new, file that is named, words in the line that is named, message)
+# faults: (changed file, old text, new text, file in the message, words in the line of the message,
+# message)
 PLANTED = {
     "a part that no check declares": (
         (CHECKS_FILE, 'case("any shape", (), 8)', 'case("a number", (), 8)'),
         (CHECKS_FILE, 'case("a number", (), 8)'),
-        "a case asks the part 'a number', which its parts ['any shape'] do not name",
+        "a case has the part 'a number', which is not one of the check's parts ['any shape']",
     ),
     "a part that no case asks": (
         (CHECKS_FILE, '{"any shape": 2}', '{"any shape": 1, "a number": 1}'),
         (CHECKS_FILE, CHECK),
-        "no case asks its part 'a number'",
+        "the part 'a number' has no case",
     ),
     "cases that raise": (
         (CHECKS_FILE, "(), 8)", "(), 8 // 0)"),
@@ -43,12 +44,12 @@ PLANTED = {
     "a reference that remembers": (
         (CHECKS_FILE, "    return count\n", "    seen.append(1)\n    return len(seen)\nseen = []"),
         (CHECKS_FILE, CHECK),
-        "the reference, asked again, differs",
+        "a second run of the reference differs",
     ),
     "a reference that does not raise": (
         (CHECKS_FILE, "(), 8)", "(), 8, raises='ValueError')"),
         (CHECKS_FILE, CHECK),
-        "the reference raised nothing; the case says it raises ValueError",
+        "the reference raised nothing; the case expects ValueError",
     ),
     "a solution that is wrong": (
         (LAB_FILE, "count = math.prod(shape)", "count = math.prod(shape) + (not shape)"),
@@ -58,7 +59,7 @@ PLANTED = {
     "a solution that its visible cell refuses": (
         (LAB_FILE, 'print(tensor_bytes((2, 3), 4), "bytes")', "assert tensor_bytes((), 4) == 25"),
         (LAB_FILE, SOLUTION),
-        "the lab's solution is right, and a visible cell refuses it, expected none to: Assertion",
+        "the lab's solution is right, but a visible cell refuses it: Assertion",
     ),
     "an alternate that is wrong": (
         (ANSWERS_FILE, "itemsize *= size", "itemsize += size"),
@@ -76,12 +77,12 @@ PLANTED = {
         "misconception “elements” earns 0, expected 1",
     ),
 }  # fmt: skip
-# These are told without judging an answer.
+# These are reported without judging an answer.
 READ = {
     "a solution of another name": (
         (LAB_FILE, "def tensor_bytes(", "def bytes_of(shape, itemsize): ...\n\n\ndef tensor_byte("),
         (LAB_FILE, SOLUTION),
-        "the lab's solution does not define tensor_bytes, which the check asks for",
+        "the lab's solution does not define tensor_bytes, which the check needs",
     ),
     "an unknown key": (
         (ANSWERS_FILE, "breaks = ", "earn = 1\nbreaks = "),
@@ -111,7 +112,7 @@ READ = {
     "a section that the lesson does not have": (
         (ANSWERS_FILE, "edits = ", 'reads = "Columns"\nedits = '),
         (ANSWERS_FILE, "reads = "),
-        "reads: 'Columns' is no heading of phases/01_rows/lesson.py",
+        "reads: 'Columns' is not a heading of phases/01_rows/lesson.py",
     ),
     "told, and not said": (
         (ANSWERS_FILE, '"bytes out"', '"bytes come out"'),
@@ -121,12 +122,17 @@ READ = {
     "no words": (
         (ANSWERS_FILE, 'says = "elements are counted, and not their bytes."\n', ""),
         (ANSWERS_FILE, WRONG),
-        "needs says",
+        "missing key 'says'",
+    ),
+    "a sentence to fill in": (
+        (ANSWERS_FILE, '"elements are', '"TODO: elements are'),
+        (ANSWERS_FILE, "says = "),
+        "replace the TODO by a sentence that says what the code does",
     ),
     "half a sentence": (
         (ANSWERS_FILE, "their bytes.", "their bytes"),
         (ANSWERS_FILE, "says = "),
-        "expected a full stop, got ",
+        "expected a sentence that ends with a full stop, got ",
     ),
     "one name for two": (
         (ANSWERS_FILE, '"a loop"', '"elements"'),
@@ -136,7 +142,7 @@ READ = {
     "an edit of what is not there": (
         (ANSWERS_FILE, "['* itemsize'", "['* size'"),
         (ANSWERS_FILE, WRONG),
-        "'* size' is in the solution 0 times, expected once",
+        "'* size': expected once in the solution, found 0 times",
     ),
     "an edit of an answer that is not there": (
         (ANSWERS_FILE, "edits = ", 'of = "a sum"\nedits = '),
@@ -147,7 +153,7 @@ READ = {
 
 
 def build(project):
-    """Build the project; return what was said."""
+    """Build the project; return the messages."""
     said = []
     steps.build(pages(project.root), said.append)
     return said
@@ -172,7 +178,7 @@ def plant(project, change, place):
 
 
 @pytest.mark.parametrize("case", [*PLANTED, *READ])
-def test_a_planted_fault_is_told_at_its_line(project, quick, case):
+def test_a_planted_fault_is_reported_at_its_line(project, quick, case):
     change, place, message = (PLANTED | READ)[case]
     where = plant(project, change, place)
     with pytest.raises(Refused) as refused:
@@ -186,19 +192,39 @@ def test_a_planted_fault_is_told_at_its_line(project, quick, case):
         assert again.startswith("selftest 01 --exercise tensor_bytes --seed ")
 
 
-def test_a_file_of_answers_that_no_check_reads(project, quick):
+def test_what_stored_answers_print_is_not_shown(project, quick, capfd):
+    loud = '[wrong.loud]\nsays = "the count is too large."\ncode = """\n'
+    loud += 'def tensor_bytes(shape, itemsize):\n    print("so loud")\n    return 10**9\n"""\n'
+    project.write(ANSWERS_FILE, ANSWERS + loud)
+    build(project)
+    assert "loud" not in capfd.readouterr().out
+
+
+def test_a_stored_answer_that_does_not_end_is_reported(project, quick, monkeypatch):
+    monkeypatch.setattr("hood.authoring.proof.selftest.LEAST_SECONDS", 0.3)
+    endless = '[wrong."a loop without end"]\nsays = "the code never ends."\ncode = """\n'
+    endless += 'def tensor_bytes(shape, itemsize):\n    while True:\n        pass\n"""\n'
+    project.write(ANSWERS_FILE, ANSWERS + endless)
+    with pytest.raises(Refused) as refused:
+        build(project)
+    said = "\n".join(map(str, refused.value.problems))
+    assert "misconception “a loop without end” was stopped after" in said
+    assert "Stored answers must end" in said
+
+
+def test_a_file_of_answers_without_a_check_is_reported(project, quick):
     project.write("phases/01_rows/answers/tensor_byte.toml", ANSWERS)
     project.write("phases/01_rows/answers/.hidden", "")
     with pytest.raises(Refused) as refused:
         build(project)
     assert [str(p) for p in refused.value.problems] == [
-        "phases/01_rows/answers/tensor_byte.toml: no check reads this file: "
-        "expected one of tensor_bytes.toml"
+        "phases/01_rows/answers/tensor_byte.toml: no check reads a file with this name: "
+        "expected one of tensor_bytes.toml. Rename or remove it"
     ]
 
 
-def test_what_did_not_change_is_not_judged_again(project, quick, monkeypatch):
-    said = f"{LAB_FILE}: judging tensor_bytes and its 2 answers, as it changed"
+def test_unchanged_exercises_are_not_judged_again(project, quick, monkeypatch):
+    said = f"{LAB_FILE}: judging tensor_bytes and its 2 answers, because it changed"
     assert said in build(project)
     stamped = json.loads((project.root / SOURCE).read_text())["metadata"][KEY]
     assert list(stamped[JUDGED]) == ["tensor_bytes"]
@@ -208,7 +234,7 @@ def test_what_did_not_change_is_not_judged_again(project, quick, monkeypatch):
 
     monkeypatch.setattr(judged, "prove", never)
     assert said not in build(project)
-    # neither words of the lab nor those of an answer decide what it earns
+    # the lab's prose and an answer's explanation do not decide its points
     project.write(LAB_FILE, LAB.replace("Solve it", "Work through it"))
     project.write(ANSWERS_FILE, ANSWERS.replace('breaks = "shape in"\n', ""))
     assert said not in build(project)
@@ -224,7 +250,7 @@ CHANGES = [
 
 
 @pytest.mark.parametrize(("file", "old", "new"), CHANGES)
-def test_a_change_of_what_decides_is_seen_and_judged(project, quick, file, old, new):
+def test_a_change_that_can_change_points_is_judged(project, quick, file, old, new):
     before = judged.digests(pages(project.root)[0])
     plant(project, (file, old, new), None)
     judged.load_checks.cache_clear()
@@ -232,8 +258,8 @@ def test_a_change_of_what_decides_is_seen_and_judged(project, quick, file, old, 
     assert judged.digests(pages(project.root)[0]) != before
 
 
-def test_the_real_labs_are_known_as_they_are_by_files_that_all_share():
-    """A file without an exercise counts for all; another exercise's own file does not."""
+def test_a_shared_file_counts_for_every_exercise_of_a_real_lab():
+    """A shared file matters for all exercises. The file of another exercise does not matter."""
     phase = next(page for page in pages(ROOT) if page.number == "01")
     found = judged.digests(phase)
     assert len(set(found.values())) == len(found) > 5

@@ -25,7 +25,7 @@ def leaks(*cells: str, stub: str = STUB) -> list[str]:
     return [str(p) for p in leak_problems(lab(HEADER + "\n".join([stub, *cells])))]
 
 
-def test_a_clean_lab():
+def test_a_clean_lab_has_no_leak():
     assert leaks("# %%\nimport math\nprint(row_bytes(torch.ones(2, 3)))\n") == []
 
 
@@ -40,7 +40,7 @@ SHOWN = {
 
 
 @pytest.mark.parametrize("case", SHOWN)
-def test_shown_elsewhere(case):
+def test_a_solution_shown_elsewhere_is_a_leak(case):
     stub = STUB.replace(ANSWER, f"({ANSWER})")
     (problem,) = leaks(SHOWN[case], stub=stub)
     lines = (HEADER + stub + "\n" + SHOWN[case]).split("\n")
@@ -50,7 +50,7 @@ def test_shown_elsewhere(case):
     )
 
 
-def test_a_short_region_repeated_whole():
+def test_a_short_region_repeated_whole_is_a_leak():
     plain = "    out = []\n    for n in shape:\n        out.append(n)\n    return out\n"
     stub = STUB.replace(STUB[STUB.index("    rows,") : STUB.index("    ### END")], plain)
     helper = "# %%\ndef copy(shape):\n" + plain
@@ -59,9 +59,9 @@ def test_a_short_region_repeated_whole():
     assert leaks(helper.replace("append", "extend"), stub=stub) == []
 
 
-def test_a_comment_in_the_stub_that_quotes_a_short_statement():
+def test_a_stubs_comment_that_quotes_a_short_statement_is_a_leak():
     stub = STUB.replace("    ### BEGIN", "    # rows, columns = x.shape\n    ### BEGIN")
-    assert leaks(stub=stub) == []  # one attribute: it tells nothing
+    assert leaks(stub=stub) == []  # one attribute gives nothing away
     stub = STUB.replace("    ### BEGIN", "    # size = x.element_size()\n    ### BEGIN")
     (problem,) = leaks(stub=stub)
     assert problem.endswith("x.element_size()")
@@ -79,19 +79,19 @@ INNOCENT = {
 
 
 @pytest.mark.parametrize("case", INNOCENT)
-def test_no_false_alarm(case):
+def test_ordinary_code_is_no_leak(case):
     stub = STUB.replace(f"    return {ANSWER}\n", "    return math.prod([columns])\n")
     assert leaks(INNOCENT[case], stub=stub) == []
 
 
-def test_a_line_that_is_shown_on_purpose():
+def test_a_line_shown_on_purpose_is_no_leak():
     stub = STUB.replace(ANSWER, f"{ANSWER}  # shown in the question")
     assert leaks(SHOWN["a span"]) != []
     assert leaks(SHOWN["a span"], stub=stub) == []
 
 
 @pytest.mark.parametrize("quote", ['"""', "'''"])
-def test_a_leak_in_quoted_markdown_is_told_at_its_line(quote):
+def test_a_leak_in_quoted_markdown_is_reported_at_its_line(quote):
     text = f"# %% [markdown]\n{quote}\nTry\n`{ANSWER}`.\n{quote}\n"
     (found,) = leaks(text)
     whole = HEADER + "\n".join([STUB, text])
@@ -99,7 +99,7 @@ def test_a_leak_in_quoted_markdown_is_told_at_its_line(quote):
     assert found.startswith(f"phases/01_rows/lab.py:{line}: ")
 
 
-def test_a_mark_scheme_that_stands_in_a_question():
+def test_a_mark_scheme_in_a_question_is_a_leak():
     scheme = "# === BEGIN MARK SCHEME ===\n# It counts the rows and nothing else.\n"
     task = f'# %% [markdown] task="why"\n# Why?\n{scheme}# === END MARK SCHEME ===\n'
     (problem,) = leaks(

@@ -14,17 +14,18 @@ def line_of(content: str, words: str) -> int:
     return next(n for n, line in enumerate(content.split("\n"), 1) if words in line)
 
 
-def test_the_examples_are_fine():
+def test_the_examples_have_no_problem():
     assert list(lab_problems(lab())) == []
+    assert list(lab_problems(lab(LAB.replace(", points: 5", "")))) == []
     assert list(page_problems(lesson())) == []
 
 
 SECOND_STUB = '\n# %% solution="tensor_bytes"\n### BEGIN SOLUTION\nx = 1\n### END SOLUTION\n'
 HIDDEN = '### BEGIN HIDDEN TESTS\nverify("tensor_bytes", tensor_bytes)\n### END HIDDEN TESTS\n'
 
-# what changes: (old, new, words of the message, words in the line that is named)
+# faults: (old text, new text, words of the message, words in the line that the message names)
 REFUSALS = {
-    "duplicate id": ("", SECOND_STUB, "duplicate id 'tensor_bytes_solution', first in line", None),
+    "duplicate id": ("", SECOND_STUB, "duplicate id 'tensor_bytes_solution': line ", None),
     "no region": (
         "    ### BEGIN SOLUTION\n",
         "",
@@ -34,7 +35,7 @@ REFUSALS = {
     "stub without region": (
         LAB[LAB.index("    ### BEGIN S") : LAB.index("    ### END S")] + "    ### END SOLUTION\n",
         "    return 3\n",
-        "a stub with no solution: no",
+        "the stub has no solution: write",
         '# %% solution="tensor_bytes"',
     ),
     "empty region": (
@@ -46,7 +47,7 @@ REFUSALS = {
     "a helper above the stub": (
         '# %% solution="tensor_bytes"\n',
         '# %% solution="tensor_bytes"\n### BEGIN SOLUTION\ndef f(): return 3\n### END SOLUTION\n',
-        "raise before its functions",
+        "raise its exception before a function",
         "### BEGIN SOLUTION",
     ),
     "half a statement": (
@@ -71,14 +72,14 @@ REFUSALS = {
     "total": (
         "points: 5",
         "points: 6",
-        "the header says points: 6, the cells add up to 5",
+        "the header says points: 6, but the cells add up to 5: write points: 5, or leave `points` "
+        "out",
         "points: 6",
     ),
-    "no total": (", points: 5", "", "open_the_hood: needs points", "# ---"),
     "unknown setting": (
         "cell_seconds: 60",
         "cell_seconds: 60, colour: red",
-        "there is no setting 'colour'; there are: title, points, cell_seconds",
+        "no such setting 'colour'; expected one of: title, points, cell_seconds",
         "# ---",
     ),
     "compile": (
@@ -114,32 +115,32 @@ REFUSALS = {
     "unknown limit": (
         "cell_seconds: 60",
         "cell_seconds: 60, limits: {memory: 512}",
-        "limits: there is no setting 'memory'; there are: memory_mb,",
+        "limits: no such setting 'memory'; expected one of: memory_mb,",
         "# ---",
     ),
     "no hidden region": (HIDDEN, "", "has no hidden region", '# %% test="tensor_bytes"'),
     "no verdict for the learner": (
         'check("tensor_bytes")\n',
         "",
-        'a graded cell begins with check("tensor_bytes")',
+        'a graded cell must begin with check("tensor_bytes")',
         "assert tensor_bytes((2, 3), 4) == 24",
     ),
     "the verdict of another exercise": (
         'check("tensor_bytes")',
         'check("bytes")',
-        'a graded cell begins with check("tensor_bytes")',
+        'a graded cell must begin with check("tensor_bytes")',
         'check("bytes")',
     ),
     "more hidden lines": (
         "### BEGIN HIDDEN TESTS\n",
         "### BEGIN HIDDEN TESTS\nassert True\n",
-        'must hold only: verify("tensor_bytes", ...)',
+        'must contain only: verify("tensor_bytes", ...)',
         "### BEGIN HIDDEN TESTS",
     ),
     "another name": (
         'verify("tensor_bytes"',
         'verify("tensor_byte"',
-        "verify('tensor_byte', ...) in the test of 'tensor_bytes'",
+        "verify('tensor_byte', ...) in the test of 'tensor_bytes': write 'tensor_bytes'",
         'verify("tensor_byte"',
     ),
     "verify not last": (
@@ -166,6 +167,18 @@ REFUSALS = {
         "the mark scheme of 'why_bytes' is empty",
         "=== BEGIN MARK",
     ),
+    "boxes without points": (
+        "# 3 points: because the dtype's size is known.\n",
+        "# - Because the dtype's size is known.\n",
+        "has boxes without points",
+        "=== BEGIN MARK",
+    ),
+    "boxes with other points": (
+        "# 3 points: because the dtype's size is known.\n",
+        "# - Because the dtype's size is known. (2 points)\n",
+        "give 2 points together, but the question has points=3",
+        "=== BEGIN MARK",
+    ),
     "task without a question": (
         "# Why do strides count elements?\n#\n",
         "",
@@ -190,7 +203,7 @@ REFUSALS = {
     "a wide line": (
         "assert tensor_bytes((2, 3), 4) == 24\n",
         f"assert tensor_bytes((2, 3), 4) == 24  # {'x' * 61}\n",
-        "a line of 101 characters: break it, at most 100 fit",
+        "this line has 101 characters: break it, because at most 100 fit",
         "xxx",
     ),
     "a title": ('# %% given="setup"', "# %% Set up", "unknown header key 'title'", "# %% Set up"),
@@ -215,7 +228,7 @@ REFUSALS = {
         "<img",
     ),
     "raw cell": ('# %% given="setup"', "# %% [raw]", "a raw cell", "# %% [raw]"),
-    "empty cell": ("", "\n# %%\n", "an empty cell", None),
+    "empty cell": ("", "\n# %%\n", "this cell is empty", None),
     "text above": (HEADER, HEADER + "import this\n\n", "text above the first", None),
     "no header": (HEADER, "", "no YAML header", None),
     "bad header": ("{title: ", "{title: : ", "the YAML header can't be read", "title: :"),
@@ -229,7 +242,7 @@ REFUSALS = {
 
 
 @pytest.mark.parametrize("case", REFUSALS)
-def test_refusal_names_the_line(case):
+def test_a_problem_names_its_line(case):
     old, new, message, place = REFUSALS[case]
     assert old in LAB
     content = LAB.replace(old, new, 1) if old else LAB + new
@@ -240,7 +253,14 @@ def test_refusal_names_the_line(case):
     assert str(found[0]).startswith(f"phases/01_rows/lab.py:{found[0].line}: ")
 
 
-def test_all_problems_come_at_once():
+def test_a_region_below_the_last_function_is_accepted():
+    region = "### BEGIN SOLUTION\nBITS = 8\n### END SOLUTION\n\n"
+    below = LAB.replace("# %%\nprint(tensor_bytes", f"{region}# %%\nprint(tensor_bytes")
+    assert below != LAB
+    assert list(lab_problems(lab(below))) == []
+
+
+def test_all_problems_are_reported_at_once():
     content = LAB.replace("points: 5", "points: 9").replace(" points=2", "").replace("setup", "a b")
     messages = " ".join(problem.message for problem in lab_problems(lab(content)))
     assert "add up to 3" in messages
@@ -275,20 +295,21 @@ def test_lab_checks_and_lesson_agree():
     assert agreement(tensor_bytes=exercise()) == []
 
 
-def test_a_cell_whose_check_does_not_exist():
+def test_a_cell_without_a_check_is_reported():
     (problem,) = agreement()
     assert problem == (
         f"phases/01_rows/lab.py:{line_of(LAB, '# %% test=')}: "
-        "test 'tensor_bytes' has no check in phases/01_rows/checks.py"
+        "test 'tensor_bytes' has no check: "
+        'write Check("tensor_bytes", ...) in phases/01_rows/checks.py'
     )
 
 
-def test_a_check_that_no_cell_uses():
+def test_a_check_without_a_cell_is_reported():
     (problem,) = agreement(tensor_bytes=exercise(), other=exercise("other"))
     assert problem.startswith("phases/01_rows/checks.py:6: no cell of phases/01_rows/lab.py uses")
 
 
-def test_points_of_cell_and_check_differ():
+def test_different_points_of_cell_and_check_are_reported():
     (problem,) = agreement(tensor_bytes=exercise(points=4.0))
     assert "got points=2, but its check gives 4" in problem
 
@@ -302,7 +323,7 @@ def test_a_part_reads_a_heading_of_the_lesson_and_is_a_part():
     named = replace(exercise(), reads_by_part={"any shape": "Rows"})
     assert agreement(tensor_bytes=named) == []
     (problem,) = agreement(tensor_bytes=replace(named, reads_by_part={"any shape": "Columns"}))
-    assert "check 'tensor_bytes' reads 'Columns', which is no heading" in problem
+    assert "check 'tensor_bytes' reads 'Columns', but phases/01_rows/lesson.py has no" in problem
     (problem,) = agreement(tensor_bytes=replace(named, reads_by_part={"no shape": "Rows"}))
     assert "check 'tensor_bytes' has no part 'no shape'" in problem
 
@@ -318,7 +339,7 @@ def test_a_question_links_the_section_that_its_check_names():
     )
 
 
-def test_of_two_cells_of_one_name_the_rules_tell_and_not_an_exception():
+def test_two_cells_of_one_name_are_a_problem_and_no_exception():
     second = '\n# %% test="tensor_bytes" points=2\ncheck("tensor_bytes")\n' + HIDDEN
     assert agreement(LAB + second, tensor_bytes=exercise()) == []
     messages = [problem.message for problem in lab_problems(lab(LAB + second))]
@@ -330,7 +351,7 @@ def test_a_lab_without_cells_has_no_cell_for_a_check():
     assert "no cell of phases/01_rows/lab.py uses check" in problem
 
 
-def test_headings_and_check_lines():
+def test_headings_and_check_lines_are_found():
     fenced = LESSON.replace("# A fact.", "# ### Third level ###\n#\n# ```\n# # a comment\n# ```")
     assert headings(lesson(fenced)) == {"Rows", "Bytes under a tensor", "Third level"}
     assert check_lines(CHECKS_CODE) == {"tensor_bytes": 3, "other": 6}

@@ -1,4 +1,4 @@
-"""What a lab's prose says of its exercises, and what it names, is what is there."""
+"""A lab's prose states the true numbers of its exercises, and names only what exists."""
 
 import pytest
 
@@ -54,29 +54,29 @@ WHOLE = (
     + TASK
 )
 PLANTED = {
-    "points of a label": ("30 minutes, 3 points", "30 minutes, 4 points", "'4 points', its graded"),
+    "points of a label": ("30 minutes, 3 points", "30 minutes, 4 points", "'4 points', but its"),
     "points in words": ("25 minutes, two points", "25 minutes, three points", "'three points'"),
-    "points of parts": ("two for rows", "one for rows", "add up to 2 points, its graded cell has"),
+    "points of parts": ("two for rows", "one for rows", "add up to 2 points, but its graded cell"),
     "a number of exercises": ("Two exercises", "Three exercises", "the lab has 2"),
-    "in digits": ("Two exercises", "3 exercises", "says '3 exercises', the lab has 2"),
+    "in digits": ("Two exercises", "3 exercises", "says '3 exercises', but the lab has 2"),
     "a number of questions": ("one question,", "two questions,", "the lab has 1"),
-    "all points": ("7 points", "forty-two points", "says 'forty-two points', the lab has 7"),
+    "all points": ("7 points", "forty-two points", "says 'forty-two points', but the lab has 7"),
     "hours": ("about an hour and a half without", "about 3 hours without", "says '3 hours'"),
     "hours of the further ones": ("half an hour more", "two hours more", "the labels of 2 add"),
     "hours of some": ("which take an hour", "which take three hours", "the labels of 1, 2 add"),
-    "which are further": ("*further*\n# exercise 2", "*further*\n# exercise 1", "labels it is 2"),
+    "which are further": ("*further*\n# exercise 2", "*further*\n# exercise 1", "labels say: 2"),
     "a number left out": ("## 3 ·", "## 4 ·", "this heading has number 4, expected 3"),
     "an exercise that is not there": ("Exercise 1 comes", "Exercise 7 comes", "names exercise 7"),
 }  # fmt: skip
 
 
-def test_what_is_true_is_not_told():
+def test_true_statements_are_not_reported():
     assert [str(problem) for problem in stated.stated_problems(lab(WHOLE))] == []
-    assert list(stated.stated_problems(lab())) == []  # which says nothing of itself
+    assert list(stated.stated_problems(lab())) == []  # which states no number
 
 
 @pytest.mark.parametrize("case", PLANTED)
-def test_a_number_that_is_wrong_is_told_at_its_line(case):
+def test_a_wrong_number_is_reported_at_its_line(case):
     old, new, message = PLANTED[case]
     assert old in WHOLE
     content = WHOLE.replace(old, new, 1)
@@ -101,10 +101,10 @@ def read_in(hours: str, words: int, predictions: int) -> str:
         ("about an hour and a half", 2, "take 120 minutes: write, in words, 'It takes about 2 h"),
         ("about an hour", 1, "take 120 minutes"),
         ("long", 2, "take 120 minutes"),
-        ("about two hours", 1.5, "says 2 hours, the table of phases 1.5: write the same in both"),
+        ("about two hours", 1.5, "says 2 hours, but the table of phases says 1.5: write the same"),
     ],
 )
-def test_a_lessons_hours_are_worked_out(monkeypatch, said, table, message):
+def test_a_lessons_hours_are_computed(monkeypatch, said, table, message):
     monkeypatch.setattr(stated, "PHASES", (Phase("01_rows", "Rows", "count.", hours=(table, 0)),))
     text = lesson(read_in(said, words=17_930, predictions=20))
     found = [problem.message for problem in stated.lesson_problems(text, "01_rows")]
@@ -113,15 +113,24 @@ def test_a_lessons_hours_are_worked_out(monkeypatch, said, table, message):
     assert list(stated.lesson_problems(text, "02_another_course")) == []
 
 
+def test_a_short_lesson_takes_half_an_hour(monkeypatch):
+    monkeypatch.setattr(stated, "PHASES", (Phase("01_rows", "Rows", "count.", hours=(0.5, 0)),))
+    for words in (100, 6000):
+        text = lesson(read_in("about half an hour", words=words, predictions=0))
+        assert list(stated.lesson_problems(text, "01_rows")) == []
+    [problem] = stated.lesson_problems(lesson(read_in("long", 100, 0)), "01_rows")
+    assert "'It takes about 0.5 hours'" in problem.message
+
+
 @pytest.mark.parametrize(
     ("hours", "further", "message"),
     [
         (1.5, 0.5, ""),
-        (2, 0.5, "says 2 hours (lab), the labels add up to 90 minutes: write 1.5 in"),
-        (1.5, 0, "says 0 hours (further), the labels add up to 25 minutes: write 0.5 in"),
+        (2, 0.5, "says 2 hours (lab), but the labels add up to 90 minutes: write 1.5 in"),
+        (1.5, 0, "says 0 hours (further), but the labels add up to 25 minutes: write 0.5 in"),
     ],
 )
-def test_a_labs_hours_stand_in_the_table(monkeypatch, hours, further, message):
+def test_a_labs_hours_are_in_the_table(monkeypatch, hours, further, message):
     row = Phase("01_rows", "Rows", "count.", hours=(1, hours), further=further)
     monkeypatch.setattr(stated, "PHASES", (row,))
     found = [problem.message for problem in stated.table_problems(lab(WHOLE), "01_rows")]
@@ -129,7 +138,14 @@ def test_a_labs_hours_stand_in_the_table(monkeypatch, hours, further, message):
     assert all(message in one for one in found)
 
 
-def test_times_and_numbers_in_words():
+def test_a_phase_without_hours_need_not_say_what_it_takes(monkeypatch):
+    monkeypatch.setattr(stated, "PHASES", (Phase("01_rows", "Rows"),))
+    assert list(stated.lesson_problems(lesson(), "01_rows")) == []
+    assert list(stated.table_problems(lab(WHOLE), "01_rows")) == []
+    assert all(any(phase.hours) for phase in PHASES)  # this course states them
+
+
+def test_times_and_numbers_are_read_from_words():
     said = {
         "ten minutes": 10,
         "half an hour": 30,
@@ -148,8 +164,8 @@ def test_times_and_numbers_in_words():
 
 @pytest.mark.slow(2)
 @pytest.mark.parametrize("page", pages(ROOT), ids=lambda page: page.name)
-def test_the_course_says_nothing_that_is_not_so(page):
-    """And it says much: the rules find what they look for."""
+def test_the_courses_statements_are_true(page):
+    """The course states many numbers, so the rules do find some."""
     for path in (path for path in (page.lesson, page.lab) if path.exists()):
         text = parse(page.relative(path), path.read_text(encoding="utf-8"))
         assert list(mention_problems(page, text)) == []
@@ -171,14 +187,14 @@ def test_the_course_says_nothing_that_is_not_so(page):
         ("[x](../../notebooks/09_gone.ipynb)", "/09_gone.ipynb leads nowhere"),
         ("[x](01_rows.ipynb#cell-id=gone)", "01_rows has no heading with the link #cell-id=gone"),
         ("[x](01_rows.ipynb#Rows)", "01_rows has no heading with the link #Rows"),
-        ("[x](../release/02_more/02_more.ipynb)", "leads nowhere: there are 01_rows"),
+        ("[x](../release/02_more/02_more.ipynb)", "leads nowhere: expected one of 01_rows"),
         ("as lab 07 says", "names lab 07, which the course does not have"),
         ("as lessons 01 and\n# 03 say", "names lesson 03, which the course does not have"),
         ("in `utils/gone.py`", "names the file utils/gone.py, which the course does not have"),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("kind", ["lab", "lesson"])
-def test_what_a_text_names_and_nobody_has(project, kind, words, message):
+def test_a_name_that_does_not_exist_is_reported(project, kind, words, message):
     (page,) = pages(project.root)
     path = getattr(page, kind)
     right = (
@@ -231,16 +247,16 @@ QUIET = {
 
 
 @pytest.mark.parametrize("case", [*SHOWN, *QUIET])
-def test_a_cell_that_spells_out_most_of_a_solution(case):
+def test_a_cell_with_most_of_a_solution_is_reported(case):
     cell = (SHOWN | QUIET)[case]
     text = lab(HEADER + SOLUTION + "\n" + cell)
     found = [problem.message for problem in spelled_out(text, text)]
     assert len(found) == (case in SHOWN), found
     assert all("% of the solution of 'walk', expected at most 50 %" in said for said in found)
-    # the same in its lesson
+    # the same mistake in the phase's lesson
     lesson = parse("phases/01_rows/lesson.py", HEADER + cell)
     assert len([*spelled_out(lab(HEADER + SOLUTION), lesson)]) == len(found)
-    # and where learners are meant to see it
+    # the same mistake in a place where learners should see it
     marked = SOLUTION
     for line in BODY.split("\n")[:-1]:
         marked = marked.replace(line + "\n", line + "  # shown\n")
@@ -249,7 +265,7 @@ def test_a_cell_that_spells_out_most_of_a_solution(case):
 
 @pytest.mark.slow(4)
 @pytest.mark.parametrize("phase", phases(ROOT), ids=lambda phase: phase.name)
-def test_no_cell_of_the_course_spells_out_a_solution(phase):
+def test_no_cell_of_the_course_has_most_of_a_solution(phase):
     texts = [
         parse(phase.relative(p), p.read_text(encoding="utf-8")) for p in (phase.lab, phase.lesson)
     ]

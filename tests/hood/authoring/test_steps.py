@@ -109,7 +109,7 @@ def test_a_built_course_is_clean_and_stays_as_it_is(course, built, no_kernel):
         assert (course.root / path).read_bytes() == content
 
 
-def test_what_jupyterlab_writes_beside_the_build_is_no_difference(course):
+def test_jupyterlabs_own_metadata_is_no_difference(course):
     edit(course, SOURCE, lambda nb: nb.cells[0].metadata.update(tags=[], trusted=True))
     assert check(course) == []
 
@@ -137,7 +137,7 @@ def test_a_damaged_release_is_kept(course, no_kernel, content):
 
 
 @pytest.mark.slow(3)
-def test_release_is_what_nbgrader_itself_generates(course, tmp_path, monkeypatch):
+def test_the_release_equals_the_one_that_nbgrader_generates(course, tmp_path, monkeypatch):
     from nbgrader.apps import NbGraderAPI
     from nbgrader.coursedir import CourseDirectory
 
@@ -152,7 +152,7 @@ def test_release_is_what_nbgrader_itself_generates(course, tmp_path, monkeypatch
     assert (course.root / RELEASE).read_bytes() == before
 
 
-def test_a_release_does_not_tell_what_the_answers_were_judged_with(built):
+def test_a_release_does_not_show_how_answers_were_judged(built):
     released = generate({"01_rows": built[SOURCE]}, ROOT)["01_rows"]
     assert JUDGED.encode() in built[SOURCE]
     assert JUDGED.encode() not in released
@@ -169,7 +169,7 @@ def test_changed_utils_or_force_execute_again(course, no_kernel):
     assert len(no_kernel) == 2
 
 
-def test_a_lesson_that_was_executed_with_other_versions_is_stale_and_executed_again(
+def test_a_lesson_executed_with_other_versions_is_stale_and_executed_again(
     course, no_kernel, tmp_path, monkeypatch
 ):
     assert check(course) == []
@@ -203,7 +203,7 @@ def test_another_python_makes_no_lesson_stale_but_one_without_versions_is_stale(
     )
     edit(course, PAGE, lambda nb: nb.metadata[KEY].pop(VERSIONS))
     assert check(course) == [
-        f"{PAGE}: does not say what it was executed with: run `python -m hood build`"
+        f"{PAGE}: does not say with which packages it was executed: run `python -m hood build`"
     ]
     assert executed_with(course.root / PAGE, of_folder(course.root)) == ""
     build(course)
@@ -234,7 +234,7 @@ def test_texts_are_refused_before_anything_is_written(project):
     assert not (project.root / "source").exists()
 
 
-def test_checks_that_cannot_be_loaded(project):
+def test_checks_that_cannot_be_loaded_are_reported(project):
     (project.phase / "checks.py").write_text("x = 1\nx.y\n")
     with pytest.raises(Refused, match=r"checks.py:2: can't be loaded: AttributeError"):
         build(project)
@@ -242,7 +242,9 @@ def test_checks_that_cannot_be_loaded(project):
 
 def test_a_lesson_that_is_too_large_is_not_written(project, no_kernel, monkeypatch):
     monkeypatch.setattr(execute, "LARGEST", 500)
-    with pytest.raises(Refused, match=r"lesson.py:1: it has 1,\d+ bytes, expected under"):
+    with pytest.raises(
+        Refused, match=r"lesson.py:1: the built notebook has 1,\d+ bytes, expected under"
+    ):
         build(project)
     assert not (project.root / PAGE).exists()
 
@@ -273,7 +275,7 @@ def test_a_lesson_that_is_too_large_is_not_written(project, no_kernel, monkeypat
         (PAGE, lambda nb: nb.cells[2].metadata.pop("tags"), '"type": "code"}'),
     ],
 )
-def test_check_says_what_differs(course, path, change, message):
+def test_check_names_the_differences(course, path, change, message):
     edit(course, path, change)
     found = check(course)
     assert any(message in line for line in found), found
@@ -299,10 +301,10 @@ def bring_home(project):
     return said
 
 
-def test_an_edit_comes_home(course, no_kernel):
+def test_an_edit_is_copied_into_the_text(course, no_kernel):
     edit(course, SOURCE, set_source(3, "count = math.prod(shape)", "count = math.prod([*shape])"))
     edit(course, PAGE, set_source(0, "A fact", "A claim"))
-    with pytest.raises(Refused, match="holds edits that phases/01_rows/lab.py does not"):
+    with pytest.raises(Refused, match="has edits that phases/01_rows/lab.py does not"):
         build(course)
     assert bring_home(course) == [
         "phases/01_rows/lesson.py: written",
@@ -311,15 +313,15 @@ def test_an_edit_comes_home(course, no_kernel):
     assert (course.phase / "lab.py").read_text() == LAB.replace(
         "count = math.prod(shape)", "count = math.prod([*shape])"
     )
-    # A further edit, before any build, is told from the first.
+    # A second edit, before any build, is detected.
     edit(course, SOURCE, set_source(4, '"bytes"', '"B"'))
     assert bring_home(course) == ["phases/01_rows/lab.py: written"]
     build(course)
     assert check(course) == []
-    assert bring_home(course) == ["no notebook holds an edit that its text does not"]
+    assert bring_home(course) == ["no notebook has an edit that its text does not have"]
 
 
-def test_points_changed_in_jupyterlab_come_home(course):
+def test_points_changed_in_jupyterlab_are_copied_into_the_text(course):
     edit(course, SOURCE, lambda nb: nb.cells[5].metadata.nbgrader.update(points=4.0))
     bring_home(course)
     assert '# %% test="tensor_bytes" points=4\n' in (course.phase / "lab.py").read_text()
@@ -344,7 +346,7 @@ def test_a_conflict_lists_both_sides_and_writes_nothing(course):
 def test_the_same_edit_on_both_sides_is_no_conflict(course, no_kernel):
     (course.phase / "lab.py").write_text(LAB.replace("Solve it", "Work through it"))
     edit(course, SOURCE, set_source(0, "Solve it", "Work through it"))
-    assert bring_home(course) == ["no notebook holds an edit that its text does not"]
+    assert bring_home(course) == ["no notebook has an edit that its text does not have"]
     build(course)
     assert check(course) == []
 
@@ -354,11 +356,11 @@ def test_a_notebook_of_unknown_origin_is_not_overwritten(course):
     edit(course, SOURCE, set_source(4, "bytes", "B"))
     with pytest.raises(Refused, match="was not built from a text"):
         bring_home(course)
-    with pytest.raises(Refused, match="holds edits"):
+    with pytest.raises(Refused, match="has edits"):
         build(course)
 
 
-def test_an_exercises_name_is_taken_once_in_the_course(project):
+def test_an_exercises_name_is_unique_in_the_course(project):
     other = LAB.replace("cell_seconds: 60", "cell_seconds: 90")
     project.write("phases/02_more/lab.py", other)
     with pytest.raises(Refused, match="01_rows has an exercise 'tensor_bytes', too") as refused:

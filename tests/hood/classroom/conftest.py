@@ -8,5 +8,5 @@ from tests.hood.classroom.recording.small import Here
 
 @pytest.fixture
 def here(monkeypatch):
-    """Replace the pool by an executor in this process, for tests of what happens with results."""
+    """Replace the pool by an executor in this process, for tests of the results' handling."""
     monkeypatch.setattr(command, "_executor", lambda *_: Here())

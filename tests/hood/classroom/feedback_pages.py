@@ -1,10 +1,10 @@
-"""Read pages of feedback as their readers do."""
+"""Read the text of feedback pages."""
 
 import re
 from html import unescape
 
 
 def words(page: str) -> str:
-    """Return what a page says, as one line."""
+    """Return a page's text as one line."""
     body = page[page.index("<main>") :]
     return " ".join(unescape(re.sub(r"<[^>]+>", " ", body)).split())

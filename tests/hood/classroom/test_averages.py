@@ -1,4 +1,4 @@
-"""Formgrader's averages: of the marks that there are, with what they are of."""
+"""Formgrader's averages are over existing marks, with their maximum."""
 
 from datetime import datetime
 from pathlib import Path
@@ -15,7 +15,7 @@ from hood.classroom.nbgrader import guard
 from tests.hood.classroom.rules.book import hand_in, make_book
 from tests.hood.classroom.test_same_numbers import formgrader
 
-LAB = "02_two"  # fourth, of 10 points; fifth, of 2; and because, of 8, which a person marks
+LAB = "02_two"  # fourth, of 10 points; fifth, of 2; and because, of 8, marked by hand
 CAME = datetime(2026, 10, 1)
 
 
@@ -28,7 +28,7 @@ def course(tmp_path, monkeypatch):
 
 
 def shown(course):
-    """What both of formgrader's pages with averages show: earned, and of how much."""
+    """The averages on both of formgrader's pages: earned points and their maximum."""
     api = formgrader(course)
     [lab] = [one for one in api.get_assignments() if one["name"] == LAB]
     [notebook] = api.get_notebooks(LAB)
@@ -41,7 +41,7 @@ def shown(course):
     return both[0]
 
 
-def test_what_waits_for_a_mark_is_no_0(course):
+def test_a_missing_mark_is_no_0(course):
     [before] = formgrader(course).get_notebooks(LAB)  # nobody has handed it in
     assert (before["average_score"], before["max_score"]) == (0.0, 20.0)
     for student, fourth in (("ana", 10.0), ("ben", 6.0), ("cy", 5.0)):
@@ -53,7 +53,7 @@ def test_what_waits_for_a_mark_is_no_0(course):
         "task_": (0.0, 0.0),
     }
     with Gradebook(course.directory.db_url) as gradebook:
-        assert gradebook.average_assignment_score(LAB) == 9.0  # nbgrader's, which is "of 20"
+        assert gradebook.average_assignment_score(LAB) == 9.0  # nbgrader's own maximum is 20
         gradebook.find_grade("because", LAB, LAB, "ana").manual_score = 8.0
         gradebook.find_grade("because", LAB, LAB, "ben").manual_score = 0.0
         gradebook.db.commit()
@@ -61,7 +61,7 @@ def test_what_waits_for_a_mark_is_no_0(course):
     assert shown(course)[""] == (13.0, 20.0)
 
 
-def test_a_notebook_that_could_not_be_read_does_not_lower_the_average(course):
+def test_an_unreadable_notebook_does_not_lower_the_average(course):
     hand_in(course, "ana", LAB, {"fourth": 8.0, "fifth": 2.0, "because": 8.0}, CAME)
     hand_in(course, "ben", LAB, {"fourth": None, "fifth": None, "because": None}, CAME)
     assert shown(course)[""] == (18.0, 20.0)
@@ -71,7 +71,7 @@ def test_a_notebook_that_could_not_be_read_does_not_lower_the_average(course):
     assert shown(course)[""] == (0.0, 0.0)  # there is no mark left
 
 
-def test_each_notebook_of_a_lab_has_its_own_and_who_is_left_out_is_in_none(course):
+def test_each_notebook_of_a_lab_has_an_average_without_excluded_learners(course):
     hand_in(course, "ana", LAB, {"fourth": 8.0, "fifth": 2.0, "because": 8.0}, CAME)
     hand_in(course, "left", LAB, {"fourth": 0.0, "fifth": 0.0, "because": 0.0}, CAME)
     with Gradebook(course.directory.db_url) as gradebook:
@@ -81,7 +81,7 @@ def test_each_notebook_of_a_lab_has_its_own_and_who_is_left_out_is_in_none(cours
         }
 
 
-def test_the_pages_with_averages_say_of_what_they_are():
+def test_the_pages_with_averages_state_the_maximum():
     folder = Path(handlers.__file__).parent / "templates"  # of the nbgrader that is installed
     assert {path.name for path in folder.iterdir()} >= guard.AVERAGING
     for name in sorted(path.name for path in folder.glob("*.tpl")):

@@ -1,4 +1,4 @@
-"""A link to a lesson leads to the lesson wherever the lab is opened, or it is words."""
+"""A link to a lesson works wherever the lab is opened, or becomes plain text."""
 
 import time
 
@@ -25,7 +25,7 @@ From the lesson: “The address: `i`”."""
 
 
 @pytest.mark.parametrize(("url", "expected"), [(SITE, ON_SITE), ("", WORDS)])
-def test_a_link_leads_to_the_site_or_is_words(url, expected):
+def test_a_link_leads_to_the_site_or_becomes_text(url, expected):
     cell = new_markdown_cell(TEXT, metadata={"nbgrader": {"checksum": "x", "grade_id": "why"}})
     for _ in range(2):
         settle(cell, url)
@@ -37,19 +37,19 @@ def test_a_link_leads_to_the_site_or_is_words(url, expected):
     assert not settle(new_code_cell(TEXT), url)
 
 
-def test_all_its_forms_are_the_same_lab():
+def test_all_forms_of_the_links_are_the_same_lab():
     for text in (TEXT, TEXT.replace(*IN_COPY_OF), ON_SITE, WORDS):
         assert in_words(text) == WORDS
 
 
 @pytest.mark.parametrize("part", ["[", "[](https://", "[](https://x/lessons/01_", "/lessons/"])
-def test_what_a_learner_wrote_takes_little_time(part):
+def test_a_learners_text_takes_little_time(part):
     began = time.process_time()
     in_words("[](https://" + part * 100_000)
     assert time.process_time() - began < 2
 
 
-def test_the_course_as_it_is_links_its_notebooks():
+def test_the_course_links_its_notebooks():
     assert lesson_url() == ""
     release = PhasePaths(ROOT, "01_tensors").release.read_text(encoding="utf-8")
     assert "(../../notebooks/01_tensors.ipynb)" in release

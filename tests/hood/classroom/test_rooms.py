@@ -1,4 +1,4 @@
-"""The rooms of a class stand one above the other, and each of two things is done in one place."""
+"""The packages of a class are layers, and locks and encodings are handled in one place each."""
 
 import ast
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 ROOM = Path(__file__).resolve().parents[3] / "hood" / "classroom"
-# Each imports only from those before it.
+# Each package imports only from packages before it.
 FLOORS = (
     *("formats", "rules", "lesson_links", "gradebook", "hand_ins", "results", "recording"),
     *("report", "feedback", "marking", "nbgrader", "service", "backup"),
@@ -14,7 +14,7 @@ FLOORS = (
 
 
 def imported(path: Path) -> set[str]:
-    """The modules that a file imports, those inside of its functions included."""
+    """The modules that a file imports, also inside functions."""
     found = set()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
@@ -24,12 +24,12 @@ def imported(path: Path) -> set[str]:
     return found
 
 
-def test_every_room_has_a_floor():
+def test_every_package_has_a_layer():
     assert {path.parent.name for path in ROOM.glob("*/__init__.py")} <= {*FLOORS}
 
 
 @pytest.mark.parametrize("room", [floor for floor in FLOORS if (ROOM / floor).is_dir()])
-def test_a_room_imports_only_from_those_below(room):
+def test_a_package_imports_only_from_lower_layers(room):
     allowed = FLOORS[: FLOORS.index(room) + 1]
     for path in (ROOM / room).rglob("*.py"):
         own = {name.split(".")[2] for name in imported(path) if name.startswith("hood.classroom.")}
@@ -40,7 +40,7 @@ def test_a_room_imports_only_from_those_below(room):
     ("call", "place"),
     [("create_engine(", "gradebook/database.py"), ("csv.reader(", "formats/tables.py")],
 )
-def test_there_is_one_place_for(call, place):
-    """A second one would wait for locks, or guess at encodings, in another way."""
+def test_this_is_done_in_one_place(call, place):
+    """A second place would wait for locks, or guess encodings, in another way."""
     places = {str(p.relative_to(ROOM)) for p in ROOM.rglob("*.py") if call in p.read_text()}
     assert places == {place}

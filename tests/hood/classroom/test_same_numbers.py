@@ -35,9 +35,9 @@ STEP = "c.Autograde.autograde_preprocessors[0] = 'tests.hood.classroom.test_same
 
 
 class Judged(Execute):
-    """A step in place of Execute: three points are right, the fourth needs a GPU.
+    """A step in place of Execute: three points are earned, the fourth needs a GPU.
 
-    The answer `gpu` has one; the answer `stub` is none.
+    The answer `gpu` has a GPU; the answer `stub` is unattempted.
     """
 
     def preprocess(self, nb, resources=None, km=None):
@@ -45,7 +45,7 @@ class Judged(Execute):
         [answer] = [c.source for c in nb.cells if is_solution(c) and c.cell_type == "code"]
         [cell] = filter(is_verified, nb.cells)
         here = PartResult("here", 3.0, 3.0, Status.RIGHT)
-        if answer.startswith("score 0"):  # what a released notebook has
+        if answer.startswith("score 0"):  # as in a released notebook
             here = PartResult("here", 3.0, 0.0, Status.NOT_ATTEMPTED, Cause.NOT_ATTEMPTED)
         there = PartResult("on a GPU", 1.0, 0.0, Status.NOT_RUN, Cause.UNAVAILABLE, "needs a GPU")
         if answer == "gpu":
@@ -79,7 +79,7 @@ def graded(tmp_path_factory):
     """The class after `grade`: two answers in words are marked, and one learner was removed."""
     patch = pytest.MonkeyPatch()
     patch.setattr(batch, "_executor", lambda *_: Here())
-    patch.setattr(grading, "require_checks", lambda source: None)  # `Judged` needs none
+    patch.setattr(grading, "require_checks", lambda source: None)  # `Judged` needs no sandbox
     patch.setenv("OPEN_THE_HOOD_EXCHANGE", str(tmp_path_factory.mktemp("exchange")))
     root = tmp_path_factory.mktemp("numbers") / "course"
     write(lab(), root / "source" / HW / f"{HW}.ipynb")
@@ -108,7 +108,7 @@ def graded(tmp_path_factory):
 
 @pytest.fixture(params=["grade", "autograde"])
 def course(request, graded, tmp_path):
-    """The course, and the same after formgrader's button was pressed for everybody."""
+    """The course, and a copy in which formgrader's button was pressed for everybody."""
     if request.param == "grade":
         return graded.course
     shutil.copytree(graded.course.root, tmp_path / "course")
@@ -139,7 +139,7 @@ def page(course, student):
     return words((course.root / "feedback" / student / HW / f"{HW}.html").read_text())
 
 
-def test_everywhere_are_the_same_numbers(course):
+def test_the_numbers_are_the_same_everywhere(course):
     listed = {one["student"]: one for one in formgrader(course).get_submissions(HW)}
     assert not listed.pop(GONE)["autograded"]
     assert {s: (one["score"], one["max_score"]) for s, one in listed.items()} == ALL
@@ -171,11 +171,11 @@ def test_everywhere_are_the_same_numbers(course):
     assert "1 handed in late" in shown
 
 
-def test_feedback_shows_the_same_and_names_what_is_missing(course):
+def test_feedback_shows_the_same_numbers_and_names_missing_marks(course):
     done = formgrader(course).generate_feedback(HW)
     assert not done["success"]
     assert "Traceback" not in done["log"]
-    assert f"{GONE} is not in the gradebook with hw" in done["log"]
+    assert f"the gradebook has no submission of {GONE} to hw" in done["log"]
     assert "2 graded cells of 1 learner are without a mark; the feedback" in done["log"]
     assert "1 graded cell of 1 learner is not marked yet; the feedback says so" in done["log"]
     first, second = "1 · Sums <by hand>", "2 · In words"
@@ -191,7 +191,7 @@ def test_feedback_shows_the_same_and_names_what_is_missing(course):
     assert "why 3 of 3 points , marked by a person Your answer because" in page(course, "perfect")
     assert "Handed in 2 h 5 min late, at no cost" in page(course, "late")
     assert "no mark of 6 points No mark: 6 points" in page(course, "damaged")
-    assert "the lab as it was released, and grading gave it no mark" in page(course, "damaged")
+    assert "the lab as it was released; grading gave no mark" in page(course, "damaged")
     assert "0 of 3" not in page(course, "words") + page(course, "damaged")
     for student in ("perfect", "words"):
         assert "late" not in page(course, student)
@@ -207,12 +207,12 @@ def test_a_second_run_says_what_still_waits(graded):
 
 
 @pytest.mark.parametrize("goes", ["removed", "left"])
-def test_a_part_that_somebody_can_be_asked_counts_for_all(graded, tmp_path, goes):
+def test_a_part_that_one_learner_can_be_asked_counts_for_all(graded, tmp_path, goes):
     shutil.copytree(graded.course.root, tmp_path / "course")
     course = open_course(tmp_path / "course")
     hand_in(course, "gpu", answer="gpu")
     _, text = run(course, "--students", "gpu")
-    assert "On disk and not in the gradebook" in text
+    assert "Submissions on disk but not in the gradebook" in text
     found = {one["student"]: one for one in formgrader(course).get_submissions(HW)}
     assert (found["gpu"]["score"], found["gpu"]["max_score"]) == (4, 7)
     assert (found["perfect"]["score"], found["perfect"]["max_score"]) == (6, 7)

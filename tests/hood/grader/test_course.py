@@ -15,7 +15,7 @@ from hood.grader.nbgrader.patches import find_version_here
 from hood.phase_paths import ROOT
 
 
-def test_what_settings_add_to_the_path_is_found_and_hides_nothing(tmp_path, monkeypatch):
+def test_paths_added_by_settings_are_used_and_hide_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "path", list(sys.path))
     before = list(sys.path)
     (tmp_path / "nbgrader_config.py").write_text(
@@ -27,11 +27,11 @@ def test_what_settings_add_to_the_path_is_found_and_hides_nothing(tmp_path, monk
     assert sys.path == [*before, str(tmp_path)]
 
 
-def test_a_folder_without_any_has_nbgraders_own(tmp_path):
+def test_a_folder_without_settings_has_nbgraders(tmp_path):
     assert nbgrader_config(tmp_path) == {}
 
 
-def test_what_nbgrader_is_told_of_autograde_is_read(tmp_path):
+def test_settings_of_autograde_are_read(tmp_path):
     (tmp_path / "nbgrader_config.py").write_text(
         "c = get_config()\n"
         'c.Autograde.exclude_overwriting = {"ps1": ["notes.txt"]}\n'
@@ -44,7 +44,7 @@ def test_what_nbgrader_is_told_of_autograde_is_read(tmp_path):
 
 @pytest.mark.slow(2)
 def test_a_grading_run_imports_no_torch_of_its_own():
-    """Torch takes a second, which every run and every test of the command would pay."""
+    """Importing torch would take a second, in every run and every test of the command."""
     code = (
         "import sys\n"
         "from pathlib import Path\n"
@@ -60,10 +60,10 @@ def test_a_grading_run_imports_no_torch_of_its_own():
 
 
 @pytest.mark.slow(3)
-def test_a_new_gradebook_records_the_version_that_alembic_says(monkeypatch, tmp_path):
+def test_a_new_gradebook_records_alembics_version(monkeypatch, tmp_path):
     monkeypatch.setattr(api, "get_alembic_version", None)
     find_version_here()
-    monkeypatch.setenv("PATH", "")  # it starts nothing by its name
+    monkeypatch.setenv("PATH", "")  # it starts no program by its name
     api.Gradebook(f"sqlite:///{tmp_path}/gradebook.db").close()
     with closing(sqlite3.connect(tmp_path / "gradebook.db")) as database:
         [(recorded,)] = database.execute("SELECT version_num FROM alembic_version")

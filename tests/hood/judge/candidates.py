@@ -1,11 +1,11 @@
-"""Answers for a check that a test makes in memory, and that has no file of answers beside it."""
+"""Answers for a check that a test makes in memory, without a file of answers."""
 
 from hood.judge.checks.answers import source_as
 from hood.judge.checks.exercise import functions_of
 
 
 def misconception(check, name, says, *, earns):
-    """A decorator that adds a wrong answer, as a file beside a phase's checks has it."""
+    """A decorator that adds a wrong answer, like an entry of a file beside a phase's checks."""
     return lambda thing: _add(check, check.misconceptions, name, thing, earns, says)
 
 
@@ -17,7 +17,7 @@ def alternate(check, name):
 def _add(check, to, name, thing, earns, says):
     own = functions_of(thing)
     if isinstance(own, type):
-        own.__name__ = check.name  # as a learner's class is called: torch's errors quote it
+        own.__name__ = check.name  # the name of a learner's class, which torch's errors quote
     if isinstance(check.right, dict) and isinstance(own, dict):
         sources = {key: source_as(function, key) for key, function in own.items()}
         own = {**check.right, **own}

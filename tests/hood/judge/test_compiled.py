@@ -1,4 +1,4 @@
-"""A compiled answer is judged as any other, also by the rules for work by hand."""
+"""A compiled answer is judged like any other, also by the rules for work by hand."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.hood.grader.sandbox.inmate import Inmate
 
 pytestmark = pytest.mark.slow(12)
 
-# heard: what is called; traced: which operators run
+# heard: the calls; traced: the operators that run
 HEARD = ByHand("write the exponentials", forbid_names=frozenset({"softmax"}))
 TRACED = ByHand("write the exponentials", forbid_ops=frozenset({"aten._softmax"}))
 
@@ -59,7 +59,7 @@ COMPILED = {
 
 @pytest.mark.parametrize("rule", [HEARD, TRACED], ids=["heard", "traced"])
 @pytest.mark.parametrize("how", COMPILED)
-def test_a_right_one_is_right_and_a_broken_rule_is_found(how: str, rule: ByHand) -> None:
+def test_a_right_compiled_answer_passes_and_a_broken_rule_is_found(how: str, rule: ByHand) -> None:
     check = made(rule)
     verdict = judge(check, COMPILED[how](by_exponentials), "s")
     assert (verdict.status, verdict.earned) == ("right", 2)
@@ -98,7 +98,7 @@ left = "TORCHDYNAMO_DISABLE" in os.environ
 
 
 @pytest.mark.usefixtures("sandbox")
-def test_one_that_is_compiled_before_any_compiler_is_loaded_is_heard() -> None:
+def test_an_answer_compiled_before_the_compiler_is_loaded_is_recorded() -> None:
     shut_down()  # a warm process forgets nothing that it imported for a lab
     with Inmate() as inmate:
         assert inmate.value(LISTENED) == [False, [[0.5, 0.5]] * 2, True, False]

@@ -1,4 +1,4 @@
-"""What a kernel is known to have run."""
+"""The history of a kernel's cells."""
 
 import subprocess
 import sys
@@ -13,7 +13,7 @@ from hood.metadata import KEY, mark
 
 @pytest.fixture
 def run(monkeypatch):
-    """Run a cell, by an id where it has one."""
+    """Run a cell, with its id if it has one."""
     shell = InteractiveShell()
     monkeypatch.setattr(history, "_cells", {})
     monkeypatch.setattr(history, "_ids", {})
@@ -36,14 +36,14 @@ def test_cells_are_kept_as_they_were_written(run):
     assert history.running() == "In = 5\ndel Out"
 
 
-def test_a_cell_that_was_run_again_counts_as_it_was_run_last(run):
+def test_the_last_run_of_a_cell_counts(run):
     run("exec('f = 1')", "a")
     run("g = 2", "b")
     run("f = 3", "a")
     assert [ran.source for ran in history.cells().values()] == ["begun = 1", "g = 2", "f = 3"]
 
 
-def test_what_a_cell_bound_and_whether_it_ended_is_known(run):
+def test_a_cells_bindings_and_completion_are_known(run):
     run("x = [1]\nexec('y = [2]')")
     run("z = [3]\n1 / 0\nw = [4]")
     run("x.append(5)")
@@ -56,7 +56,7 @@ def test_what_a_cell_bound_and_whether_it_ended_is_known(run):
     assert not third.bound & {"x", "y", "z"}
 
 
-def test_a_stamp_says_which_texts_have_run_to_their_end_and_when(run):
+def test_a_stamp_has_the_completed_texts_and_times(run):
     run("f = 1", "a")
     run("f = 2 ", "a")
     run("1 / 0", "b")
@@ -69,7 +69,7 @@ def test_a_stamp_says_which_texts_have_run_to_their_end_and_when(run):
 
 
 def test_the_start_page_does_not_begin_a_history():
-    """Graders' kernels import it before their shell is there, and each keeps its own history."""
+    """Graders' kernels import it before their shell exists, and each keeps its own history."""
     code = "import sys, hood.learner.progress; print('hood.judge.history' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"

@@ -1,4 +1,4 @@
-"""What a worked solution is made of: cells of a lab's text, read without Jupytext."""
+"""A worked solution is made of a lab's cells, read without Jupytext."""
 
 import pytest
 
@@ -11,7 +11,7 @@ LABS = [phase for phase in phases() if phase.lab.exists()]
 
 @pytest.mark.parametrize("phase", LABS, ids=lambda phase: phase.name)
 @pytest.mark.parametrize("role", ["solution", "test", "task"])
-def test_cells_are_those_that_the_build_reads(phase, role):
+def test_the_cells_equal_those_of_the_build(phase, role):
     text = phase.lab.read_text(encoding="utf-8")
     cells = [cell for cell in parse(phase.lab.name, text).cells if role in cell.header]
     assert sources(text, role) == {cell.header[role]: cell.source for cell in cells}

@@ -45,7 +45,7 @@ def test_the_seed_comes_from_the_environment(monkeypatch):
     assert shapes[0] == shapes[1] != shapes[2]
 
 
-def test_without_a_seed_every_run_draws_anew(monkeypatch):
+def test_without_a_seed_every_run_draws_new_cases(monkeypatch):
     monkeypatch.delenv(SEED_VARIABLE, raising=False)
     drawn = []
     for _ in range(2):
@@ -75,7 +75,7 @@ def test_rules_see_the_code_of_a_function(capsys, monkeypatch):
 
 
 @pytest.mark.parametrize("thing", [None, 3, "text", print, torch.nn.Linear, [bytes_of]])
-def test_whatever_is_handed_in_it_is_judged(thing):
+def test_every_submission_is_judged(thing):
     assert verify("bytes_of", thing) == 0.0
 
 

@@ -63,7 +63,7 @@ def test_the_first_and_the_last_frames_of_a_deep_error_are_shown(shell, capsys):
     assert every > 500  # for %debug
 
 
-def test_an_error_of_a_few_frames_is_shown_as_ever(shell, capsys):
+def test_an_error_of_a_few_frames_is_shown_as_usual(shell, capsys):
     shell.run_cell(DEEP.replace("500", "3"))
     bounded = capsys.readouterr().out
     del shell.InteractiveTB.structured_traceback, shell.InteractiveTB.get_parts_of_chained_exception
@@ -73,7 +73,7 @@ def test_an_error_of_a_few_frames_is_shown_as_ever(shell, capsys):
     assert "not shown" not in bounded
 
 
-def test_of_a_long_chain_of_errors_the_last_are_shown(shell, capsys):
+def test_the_last_of_a_long_chain_of_errors_are_shown(shell, capsys):
     shell.run_cell(CHAIN)
     said = printed(capsys)
     assert said.count("During handling of the above exception") == ERRORS - 1
@@ -104,7 +104,7 @@ def kernel():
 @pytest.mark.slow(6)
 @pytest.mark.parametrize("code", ENDLESS.values(), ids=ENDLESS)
 def test_a_recursion_in_a_learners_kernel_looks_at_few_frames(kernel, code):
-    """Counted, not timed: a busy machine is slow at everything."""
+    """The test counts frames and measures no time, because everything is slow on a busy machine."""
     run_cell(
         kernel,
         "import inspect\n"

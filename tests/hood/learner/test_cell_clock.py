@@ -1,4 +1,4 @@
-"""The clock of a cell that takes long."""
+"""The clock of a long-running cell."""
 
 import re
 
@@ -19,7 +19,7 @@ def pages(shown):
 
 
 def outputs(client, code):
-    """Run a cell and return its outputs as a notebook is saved with them."""
+    """Run a cell and return its outputs as a saved notebook has them."""
     kept, places = [], {}
 
     def take(message):
@@ -37,7 +37,7 @@ def outputs(client, code):
     return kept
 
 
-def test_a_cell_that_takes_long_has_a_clock_which_goes_when_it_ends(client):
+def test_a_long_cell_has_a_clock_that_disappears_at_its_end(client):
     shown, ended = run_cell(client, "time.sleep(3)")
     first, *between = pages(shown)
     assert outputs(client, "time.sleep(3)") == []
@@ -46,7 +46,7 @@ def test_a_cell_that_takes_long_has_a_clock_which_goes_when_it_ends(client):
     assert ended == ""
 
 
-def test_the_clock_stands_above_what_the_cell_shows_and_nothing_of_it_is_saved(client):
+def test_the_clock_is_above_the_output_and_is_not_saved(client):
     table = "for row in range(3): print(row, flush=True); time.sleep(0.7)"
     place, *rows = outputs(client, table)
     assert place == {}
@@ -62,7 +62,7 @@ def test_the_clock_stands_above_what_the_cell_shows_and_nothing_of_it_is_saved(c
         ("print(1)", [{}, "1\n"]),
     ],
 )
-def test_what_a_cell_shows_is_saved_as_it_came(client, code, saved):
+def test_a_cells_output_is_saved_unchanged(client, code, saved):
     assert outputs(client, code) == saved
 
 
@@ -100,7 +100,7 @@ def test_a_progress_bar_takes_the_place_of_the_clock(client):
     assert pages(shown)
 
 
-def test_where_nobody_waits_there_is_none(monkeypatch):
+def test_without_a_waiting_user_there_is_no_clock(monkeypatch):
     monkeypatch.setenv("OPEN_THE_HOOD_BUILD", "1")
     with live_kernel() as (_, client):
         run_cell(client, "import time, hood.learner.cell_clock as clock; clock.UNNOTICED = 0.1")

@@ -12,7 +12,7 @@ from hood.learner import check as asking
 
 @pytest.fixture
 def asked(monkeypatch):
-    """Names that the grader was asked to judge."""
+    """Names that the grader judged."""
     names = []
     monkeypatch.delenv(NBGRADER, raising=False)
     monkeypatch.setattr("hood.learner.local_judge.show_verdict", names.append)
@@ -64,7 +64,7 @@ def test_a_copy_without_checks_says_so(asked, monkeypatch, capsys):
     assert capsys.readouterr().out.strip() == asking.UNSOLVED
 
 
-def test_who_opens_a_lab_in_the_release_is_shown_the_copy(shell, monkeypatch, tmp_path):
+def test_a_lab_opened_in_the_release_links_the_copy(shell, monkeypatch, tmp_path):
     shown = []
     monkeypatch.setattr(asking, "display", lambda words: shown.append(words.data))
     released, mine = (tmp_path / name / "01_tensors" for name in ("release", "work"))

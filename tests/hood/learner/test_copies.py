@@ -49,7 +49,7 @@ def read(path):
 
 
 def solve(root, *more):
-    """The learner answers one exercise, and adds cells behind it."""
+    """The learner answers one exercise, and adds cells after it."""
     nb = read(mine(root))
     stub = cell(nb, "twice_solution")
     stub.source, stub.outputs = ANSWER, [new_output("stream", text="mine")]
@@ -69,7 +69,7 @@ def change(root, **sources):
 
 
 def stamped(nb):
-    """A lab as the last steps of Generate Assignment leave it."""
+    """A lab after the last steps of Generate Assignment."""
     for step in (ComputeChecksums, Release):
         nb, _ = step(config=CONFIG).preprocess(nb, {})
     return nb
@@ -121,9 +121,7 @@ def test_a_changed_release_comes_in_and_answers_stay(root, capsys):
     assert run(root, capsys) == (0, "")
 
 
-def test_what_a_learner_tried_in_an_unchanged_cell_stays_and_in_a_changed_one_does_not(
-    root, capsys
-):
+def test_a_learners_edits_stay_in_an_unchanged_cell_and_not_in_a_changed_one(root, capsys):
     run(root, capsys)
     nb = read(mine(root))
     cell(nb, "twice").source = "tried"
@@ -178,7 +176,7 @@ def test_an_answer_in_a_copy_of_a_cell_stays(root, capsys):
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"{}", b"[]", b"\xff", b'{"cells": 3}'])
-def test_a_copy_that_is_no_notebook_is_left_as_it_is(root, capsys, data):
+def test_a_copy_that_is_no_notebook_is_unchanged(root, capsys, data):
     run(root, capsys)
     mine(root).write_bytes(data)
     change(root, twice="# Graded\nnew")
@@ -205,9 +203,7 @@ def test_a_copy_without_ids_is_matched_by_the_names_of_its_cells(root, capsys):
     assert [c.id for c in now.cells] == [c.id for c in RELEASE.cells]
 
 
-def test_killed_before_its_end_it_loses_no_answer_to_an_exercise_that_is_gone(
-    root, capsys, monkeypatch
-):
+def test_a_kill_loses_no_answer_to_a_removed_exercise(root, capsys, monkeypatch):
     run(root, capsys)
     solve(root)
     was = mine(root).read_bytes()
@@ -272,7 +268,7 @@ def test_a_copy_that_does_not_say_what_it_was_made_from_keeps_its_answers(root, 
 
 
 def lesson(root, *cells, outputs=""):
-    """A lesson as the build leaves it, with one code cell behind the given text cells."""
+    """A lesson as the build writes it, with one code cell after the given text cells."""
     shown = [new_output("stream", text=outputs)] if outputs else []
     cells = [*cells, new_code_cell("print(1)", id="code", outputs=shown)]
     nb = new_notebook(cells=cells)
@@ -281,7 +277,7 @@ def lesson(root, *cells, outputs=""):
     return root / "work" / "lesson_01_rows.ipynb"
 
 
-def test_a_lesson_is_fresh_and_what_its_reader_added_or_ran_stays(root, capsys):
+def test_a_lesson_is_updated_and_its_readers_cells_and_outputs_stay(root, capsys):
     text = new_markdown_cell("Old.", id="text")
     copied = lesson(root, text, outputs="1")
     run(root, capsys)
@@ -388,7 +384,7 @@ def test_a_copy_of_a_lab_is_the_lab_for_validate_and_for_grading(tmp_path, capsy
 
 
 @pytest.mark.slow(5)
-def test_every_link_between_the_courses_copies_leads_somewhere(tmp_path, capsys):
+def test_every_link_between_the_courses_copies_has_a_target(tmp_path, capsys):
     for name in ("notebooks", "release"):
         (tmp_path / name).symlink_to(ROOT / name)
     run(tmp_path, capsys)
@@ -404,8 +400,8 @@ def test_every_link_between_the_courses_copies_leads_somewhere(tmp_path, capsys)
     assert counted > 100
 
 
-def test_in_a_release_run_all_goes_on_where_nothing_is_solved_yet():
-    """JupyterLab stops at a cell that raises, but for one with this tag; stubs raise."""
+def test_in_a_release_run_all_goes_on_past_unsolved_exercises():
+    """JupyterLab stops at a cell that raises, unless it has this tag; stubs raise."""
     by_tag = {c.source: MAY_RAISE in c.metadata.get("tags", []) for c in RELEASE.cells}
     assert by_tag[cell(RELEASE, "twice").source], "a graded cell"
     assert not by_tag[cell(RELEASE, "twice_solution").source]

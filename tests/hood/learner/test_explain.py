@@ -30,7 +30,7 @@ def explained(root, capsys, hints=0, name="grid_size"):
 
 
 def answered(root, judged=ANSWER):
-    """Write a copy whose answer has a verdict on the given text."""
+    """Write a copy with a verdict on the given text of the answer."""
     nb = nbformat.read(RELEASE, as_version=4)
     stub = next(c for c in nb.cells if c.cell_type == "code" and "def grid_size(" in c.source)
     stub.source = ANSWER
@@ -55,7 +55,7 @@ def test_a_verdict_of_another_answer_says_so(root, capsys):
     assert explained(root, capsys).endswith("I have changed my answer since this check.\n")
 
 
-def test_hints_come_one_after_the_other_and_no_answer_at_all(root, capsys):
+def test_hints_come_one_at_a_time_and_never_an_answer(root, capsys):
     write(nbformat.read(RELEASE, as_version=4), root / "release" / LAB / f"{LAB}.ipynb")
     source = nbformat.read(ROOT / "source" / LAB / f"{LAB}.ipynb", as_version=4)
     (question,) = [c.source for c in source.cells if c.source.startswith("## 1 ")]
@@ -70,7 +70,7 @@ def test_hints_come_one_after_the_other_and_no_answer_at_all(root, capsys):
         assert "BEGIN" not in text
 
 
-def test_a_name_that_is_not_there_brings_those_that_are_near(root):
+def test_an_unknown_name_brings_similar_names(root):
     answered(root)
     with pytest.raises(UserError, match=r"'grid_sise'; did you mean grid_size\?"):
         explain.run(argparse.Namespace(exercise="grid_sise", hints=0), root)
@@ -79,7 +79,7 @@ def test_a_name_that_is_not_there_brings_those_that_are_near(root):
 
 
 @pytest.mark.parametrize("checks", [False, True])
-def test_an_assistant_is_sent_to_the_text_and_not_over_a_file_of_the_learners(root, checks):
+def test_the_file_for_assistants_never_replaces_a_learners_file(root, checks):
     (root / "work").mkdir()
     if checks:
         (root / "phases").mkdir()

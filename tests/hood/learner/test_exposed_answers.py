@@ -1,4 +1,4 @@
-"""What of a course other accounts can read, and what a learner's install gives away."""
+"""Files of a course that other accounts can read, and answers in a learner's installation."""
 
 import io
 import os
@@ -30,7 +30,7 @@ NAMES = ["phases", "source", "gradebook.db", "submitted", "autograded", "feedbac
 
 @pytest.fixture
 def course(tmp_path):
-    """A course with something in every place, below folders that let everybody through."""
+    """A course with files in every place, below folders that everybody can enter."""
     root = tmp_path / "course"
     for name in ("phases/01_rows/lab.py", "source/01/01.ipynb", "submitted/ana/01/01.ipynb"):
         write(root / name)
@@ -61,7 +61,7 @@ def found(root: Path) -> list[str]:
     return [place.name for place, _, _ in doctor.open_places(root)]
 
 
-def test_each_place_that_is_open_is_named_with_a_file_and_what_closes_it(course):
+def test_each_open_place_is_named_with_a_file_and_the_command_to_close_it(course):
     assert sorted(found(course)) == sorted(NAMES)
     places = {place.name: (file, how) for place, file, how in doctor.open_places(course)}
     assert places["phases"] == (course / "phases/01_rows/lab.py", f"chmod o-rwx {course}")
@@ -75,14 +75,14 @@ def test_each_place_that_is_open_is_named_with_a_file_and_what_closes_it(course)
         ("", 0o750, ["inbound"]),
         ("..", 0o700, []),
         ("phases", 0o700, [name for name in NAMES if name != "phases"]),
-        ("phases", 0o711, NAMES),  # who knows its names reads them
+        ("phases", 0o711, NAMES),  # a user who knows the names can read the files
         ("phases/01_rows/lab.py", 0o640, [name for name in NAMES if name != "phases"]),
         ("submitted/ana", 0o770, [name for name in NAMES if name != "submitted"]),
         ("gradebook.db", 0o660, [name for name in NAMES if name != "gradebook.db"]),
         ("../exchange/made-up/inbound", 0o733, [name for name in NAMES if name != "inbound"]),
     ],
 )
-def test_what_is_closed_anywhere_on_its_way_is_not_named(course, place, mode, left):
+def test_a_place_below_a_closed_folder_is_not_named(course, place, mode, left):
     (course / place).resolve().chmod(mode)
     assert sorted(found(course)) == sorted(left)
 
@@ -103,7 +103,7 @@ def test_the_rules_and_the_list_of_a_class_are_private(course):
     assert sorted(found(course)) == sorted([*NAMES, "received"])
 
 
-def test_git_ignores_what_a_class_keeps_of_its_people():
+def test_git_ignores_a_classs_personal_data():
     kept = ["course.yml", "class.csv", "gradebook.db", "received/01/ana/x", "grades.csv"]
     kept += [".service-key", ".pseudonyms", "submitted/ana/01/01.ipynb", "downloaded/x"]
     kept += [place if place.endswith(".csv") else f"{place}/x" for place in PLACES.values()]
@@ -113,7 +113,7 @@ def test_git_ignores_what_a_class_keeps_of_its_people():
     assert done.stdout.splitlines() == kept
 
 
-def test_a_link_is_followed_to_a_place_and_not_from_it(course):
+def test_links_are_followed_to_a_place_and_not_inside_it(course):
     moved = course.parent / "private"
     (course / "phases").rename(moved)
     (course / "phases").symlink_to(moved)
@@ -128,12 +128,17 @@ def test_a_link_is_followed_to_a_place_and_not_from_it(course):
 @pytest.mark.parametrize(
     ("people", "mode", "status", "said"),
     [
-        (["ana", "ben", "cy", "di"], 0o755, 1, "answers: ana, ben, cy and 1 others can read "),
-        ([], 0o755, 0, "answers: warning: any other account, of which this machine lists none, "),
-        (["ana"], 0o700, 0, "answers: kept, no other account"),
+        (
+            ["ana", "ben", "cy", "di"],
+            0o755,
+            1,
+            "answers: accounts ana, ben, cy and 1 more can read ",
+        ),
+        ([], 0o755, 0, "answers: warning: this machine lists no other account now, "),
+        (["ana"], 0o700, 0, "answers: safe, because no other account"),
     ],
 )
-def test_doctor_says_it_and_its_status_tells(
+def test_doctor_names_open_places_and_sets_its_status(
     course, people, mode, status, said, monkeypatch, capsys
 ):
     (course.parent / "ML 'x' $1").mkdir()
@@ -151,7 +156,7 @@ def test_doctor_says_it_and_its_status_tells(
         assert shlex.split(command.splitlines()[0]) == ["chmod", "o-rwx", str(course)]
 
 
-def test_accounts_are_those_of_people_beside_the_owners(course, monkeypatch):
+def test_other_users_accounts_are_counted(course, monkeypatch):
     def entry(name, uid, shell="/bin/bash"):
         return SimpleNamespace(pw_name=name, pw_uid=uid, pw_shell=shell)
 
@@ -179,16 +184,16 @@ def ask(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.slow(5)
-def test_a_learners_install_gives_nothing_away_and_the_project_does(tmp_path, course):
+def test_a_learners_installation_has_no_answers_and_the_project_has(tmp_path, course):
     with zipfile.ZipFile(
         io.BytesIO(archive(learner_files(ROOT, ["00"]), "open-the-hood"))
     ) as packed:
         packed.extractall(tmp_path)
     install = tmp_path / "open-the-hood"
-    # from below its folder, so that neither this project nor its packages are on the path
+    # run inside the course's folder, so that this project and its packages are not on the path
     done = ask(install)
     assert (done.returncode, done.stderr) == (0, "")
-    assert f"answers: this account can read none in {install}" in done.stdout
+    assert f"answers: this account cannot read any answers in {install}" in done.stdout
     done = ask(install, str(course))
     assert done.returncode == 1
     assert f"can read {course}/phases/01_rows/lab.py\n" in done.stdout
@@ -217,7 +222,7 @@ def test_the_command_looks_unless_it_installs(course, monkeypatch, capsys):
     assert looked == [ROOT]
 
 
-def test_what_this_account_reads_is_what_the_system_says(tmp_path):
+def test_readable_files_agree_with_the_system(tmp_path):
     write(tmp_path / "a" / "b")
     assert first_read(tmp_path / "a", i_read) == tmp_path / "a" / "b"
     assert first_read(tmp_path / "none", i_read) is None

@@ -1,4 +1,4 @@
-"""What a first `check(...)` costs in a notebook's kernel in which torch is imported already."""
+"""The time of a first `check(...)` in a notebook's kernel with torch already imported."""
 
 import json
 import os
@@ -44,5 +44,6 @@ def test_a_first_verdict_is_quick_and_needs_no_server_and_no_database(answer):
     spent, measure, modules = json.loads(last)
     assert any("bytes_of: " in line for line in shown), "a verdict was shown"
     assert {name.partition(".")[0] for name in modules} & set(HEAVY) == set()
-    # It takes 0.2 s where this import takes 0.8 s. A busy machine makes both slower.
+    # The verdict takes 0.2 s on a machine on which this import takes 0.8 s. A busy machine makes
+    # both slower.
     assert spent < 0.5 * measure, f"{spent:.2f} s, and {measure:.2f} s for nbgrader alone"

@@ -1,4 +1,4 @@
-"""What a learner did, as far as their notebooks don't keep it."""
+"""A learner's actions that notebooks do not record."""
 
 import json
 from types import SimpleNamespace
@@ -12,7 +12,7 @@ from utils.notebook import drills
 
 @pytest.fixture
 def root(monkeypatch, tmp_path):
-    """A course with a learner's copy of lab 01, in whose kernel this runs."""
+    """A course with a learner's copy of lab 01; the test runs as its kernel."""
     (tmp_path / "work" / "01_tensors").mkdir(parents=True)
     for module in (journal, contents):
         monkeypatch.setattr(module, "ROOT", tmp_path)
@@ -27,7 +27,7 @@ def at(monkeypatch, notebook):
     monkeypatch.setenv(contents.NOTEBOOK, str(notebook))
 
 
-def test_the_cell_that_ran_last_is_last_each_cell_once(root):
+def test_cells_are_listed_once_with_the_last_run_at_the_end(root):
     for cell in ("a", "b", "a"):
         journal.end(SimpleNamespace(info=SimpleNamespace(cell_id=cell)))
     journal.end(SimpleNamespace(info=SimpleNamespace(cell_id=None)))
@@ -54,7 +54,7 @@ def test_a_solution_counts_as_shown_only_before_the_exercise_was_right(root):
     assert list(journal.read("01_tensors", root).shown) == ["before"]
 
 
-def test_a_drill_that_was_right_once_stays_right(root):
+def test_a_drill_answered_right_once_stays_right(root):
     for right in (False, True, False):
         journal.drill("2 + 2?", right)
     journal.drill("3 + 3?", False)
@@ -82,7 +82,7 @@ def test_a_live_drill_notes_each_answer(root, monkeypatch):
     assert journal.read("01_tensors", root).drills["True or false? It is late."] is True
 
 
-def test_it_does_not_grow_without_end(root, monkeypatch):
+def test_the_journal_is_bounded(root, monkeypatch):
     monkeypatch.setattr(journal, "MOST_KEPT", 2)
     for cell in "abc":
         journal.ran(cell)
@@ -102,14 +102,14 @@ NOWHERE = {
 
 
 @pytest.mark.parametrize("happens", NOWHERE.values(), ids=NOWHERE)
-def test_nothing_is_noted_where_nobody_learns(root, monkeypatch, happens):
+def test_outside_a_learners_folder_nothing_is_recorded(root, monkeypatch, happens):
     happens(monkeypatch, root)
     journal.ran("a")
     assert not list(root.rglob("*.json"))
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{", '{"cells": [1]}', '{"cells": {"a": "b"}}'])
-def test_a_damaged_file_is_an_empty_one(root, content):
+def test_a_damaged_file_counts_as_empty(root, content):
     file = root / "work" / ".progress" / "01_tensors.json"
     file.parent.mkdir()
     file.write_text(content)

@@ -1,4 +1,4 @@
-"""The verdict in a learner's own notebook: what is judged, and the card that shows it."""
+"""The verdict in a learner's own notebook, and its card."""
 
 import re
 from html.parser import HTMLParser
@@ -102,7 +102,7 @@ def test_a_worked_solution_is_shown_below_a_full_verdict_and_on_demand(notebook)
         show_solution("bytes_off")
 
 
-def test_what_to_do_now_stands_below_a_verdict_and_may_show_the_solution_opened(notebook):
+def test_the_next_step_below_a_verdict_may_show_the_solution_opened(notebook):
     notebook.run(OFFSET_FORGOTTEN)
     notebook.card_of("byte_offset")
     [(name, data, solution)] = notebook.below
@@ -136,7 +136,7 @@ def test_a_known_mistake_is_named_with_an_example_and_the_section(notebook):
     assert int(example.got) != int(example.expected)
 
 
-def test_where_the_lesson_is_not_the_card_names_it(notebook, monkeypatch, tmp_path):
+def test_without_the_lesson_the_card_only_names_it(notebook, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     notebook.run(OFFSET_FORGOTTEN)
     _, page = notebook.card_of("byte_offset")
@@ -151,26 +151,26 @@ def test_several_functions_are_judged_together(notebook):
     assert "Not attempted yet." in page.text
 
 
-def test_what_is_not_defined_is_said(notebook, capsys):
+def test_an_undefined_name_is_reported(notebook, capsys):
     notebook.user_ns["narrow_view"] = print
     show_verdict("views_by_hand")
     assert not notebook.shown
     assert "not defined yet: transpose_view, expand_view, diagonal_view." in capsys.readouterr().out
 
 
-def test_the_learners_words_are_text_and_no_markup(notebook):
+def test_the_learners_words_are_shown_as_text(notebook):
     notebook.run(HOSTILE)
     _, page = notebook.card_of("bytes_of")
     assert "<img src=x onerror=alert(1)> and <i>" in page.text, "backquotes are drawn as code"
     assert page.tags & {"img", "i", "code"} == {"code"}
 
 
-def test_what_the_code_warned_of_is_folded_into_the_card(notebook, recwarn):
+def test_the_codes_warnings_are_folded_into_the_card(notebook, recwarn):
     notebook.run("import warnings\n" + BYTES_OF.replace("    return", WARNING + "    return"))
     card, page = notebook.card_of("bytes_of")
     folded = page.text.partition("a warning while your code was checked")[2]
     assert folded == "UserWarning: <slow>"
-    assert str(card).endswith("\n  warned of: UserWarning: <slow>")
+    assert str(card).endswith("\n  warning: UserWarning: <slow>")
     assert [one for one in recwarn if "slow" in str(one.message)] == []
 
 
@@ -215,7 +215,7 @@ def test_an_endless_loop_ends_with_a_verdict_and_the_cell_with_it(kernel):
     assert any(re.search(r"checking bytes_of … \d+ s", words) for words in clock)
     assert verdict[VERDICT_MIME]["earned"] == 0
     said = " ".join(verdict["text/plain"].split())
-    assert "(an endless loop, or too slow: the limit is 3 s for a call)" in said
+    assert "(an endless loop, or code that is too slow; the limit is 3 s for a call)" in said
     assert ended == "bytes_of: a call did not end in time. The rest of this cell did not run."
 
 

@@ -1,4 +1,4 @@
-"""Which errors a notebook shows in one line, and that all others keep their traceback."""
+"""Some errors are shown in one line; all others keep their traceback."""
 
 import json
 
@@ -28,7 +28,7 @@ def test_an_unwritten_answer_is_one_line(shell, capsys):
     result = shell.run_cell("f(1)")
     assert isinstance(result.error_in_exec, NotImplementedError)  # so Run All stops
     said = capsys.readouterr().out.strip()
-    assert said == "f: not written yet. Your answer takes the place of its `raise` line."
+    assert said == "f: not written yet. Replace its `raise` line with your answer."
 
 
 def test_an_unwritten_method_is_named_with_its_class(shell, capsys):
@@ -39,7 +39,7 @@ def test_an_unwritten_method_is_named_with_its_class(shell, capsys):
 
 @pytest.mark.slow(3)
 @pytest.mark.usefixtures("nothing_compiles")
-def test_what_cannot_be_compiled_is_one_line_with_the_command(shell, capsys):
+def test_a_missing_compiler_is_one_line_with_the_command(shell, capsys):
     for code in (COMPILES, "from utils.instruments import toolchain; toolchain.require_compiler()"):
         result = shell.run_cell(code)
         assert isinstance(result.error_in_exec, RuntimeError)
@@ -60,7 +60,7 @@ def test_other_errors_keep_their_traceback(shell, capsys, error, monkeypatch):
 
 
 def test_below_a_verdict_the_answers_error_is_one_line(shell, capsys, monkeypatch):
-    """The cell above has its traceback, and the verdict says what went wrong."""
+    """The traceback is in the cell above, and the verdict says what went wrong."""
     shell.run_cell("def double(x):\n    return 2 * x.absent")
     cell = "after_verdict()\ndouble(1)"
     monkeypatch.setattr(history, "running", lambda: cell)
@@ -108,7 +108,7 @@ def notebook(shell, monkeypatch, tmp_path):
     return run
 
 
-def test_a_name_of_a_cell_above_that_has_not_run_is_said_with_what_to_run(notebook, capsys):
+def test_a_name_from_a_cell_that_has_not_run_is_reported_with_the_cell(notebook, capsys):
     notebook("graded")
     said = capsys.readouterr().out
     assert said.startswith("`twice` is not defined: the cell above that defines it has not run")

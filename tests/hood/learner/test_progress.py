@@ -1,4 +1,4 @@
-"""Progress is read from saved notebooks only: what was replaced, what ran, what failed."""
+"""Progress is read from saved notebooks only: replaced stubs, runs and failures."""
 
 import hashlib
 import json
@@ -84,7 +84,7 @@ SAVED = {
 
 
 @pytest.mark.parametrize(("cells", "begun", "passing"), SAVED.values(), ids=SAVED)
-def test_what_was_saved_says_whether_an_exercise_is_begun_and_passing(
+def test_the_saved_notebook_shows_whether_an_exercise_is_begun_and_passing(
     tmp_path, cells, begun, passing
 ):
     assert only_exercise(tmp_path, **cells) == Exercise("f", begun, passing, "A question")
@@ -98,7 +98,7 @@ def test_a_verdict_below_the_graded_cell_decides(tmp_path, status):
 
 
 def verdict(*, answer=None, earned=(2.0,), at=1_700_000_000):
-    """A verdict's output: of a text of the answer, where it has a stamp, and with its points."""
+    """A verdict's output, with points, and with a stamp of the answer's text if there is one."""
     parts = tuple(
         PartResult(f"part {n}", 2.0, points, Status.RIGHT if points else Status.WRONG, Cause.NONE)
         for n, points in enumerate(earned)
@@ -132,7 +132,7 @@ def test_a_full_verdict_on_the_answer_in_the_file_counts(tmp_path, cells):
     assert (found.passing, found.earned, found.stale) == (True, 2.0, 0.0)
 
 
-def test_a_verdict_on_another_answer_counts_no_more_and_the_page_says_so(tmp_path):
+def test_a_verdict_on_another_answer_no_longer_counts_and_the_page_says_so(tmp_path):
     path = saved(tmp_path, exercise("f", ANSWER, 4, graded=(5, [verdict(answer=OTHER)])))
     [found] = read_lab(TENSORS, path).exercises
     assert (found.begun, found.passing, found.earned) == (True, False, 0.0)
@@ -141,13 +141,13 @@ def test_a_verdict_on_another_answer_counts_no_more_and_the_page_says_so(tmp_pat
     assert said in repr(progress(tmp_path))
 
 
-def test_without_a_stamp_a_verdict_that_came_before_the_answer_counts_no_more(tmp_path):
+def test_without_a_stamp_a_verdict_from_before_the_answer_no_longer_counts(tmp_path):
     cells = {"stub": ANSWER, "stub_count": 6, "graded": (5, [verdict()])}
     found = only_exercise(tmp_path, **cells)
     assert (found.passing, found.stale > 0) == (False, True)
 
 
-def test_progress_is_in_points_where_there_are_verdicts(tmp_path):
+def test_with_verdicts_progress_is_in_points(tmp_path):
     cells = exercise("f", ANSWER, 1, graded=(2, [verdict(answer=ANSWER, earned=(2.0, 0.0))]))
     cells[-1]["metadata"]["nbgrader"]["points"] = 4
     right = exercise("g", ANSWER, 3, graded=(4, [verdict(answer=ANSWER)]))
@@ -174,7 +174,7 @@ def in_words(answer, name="why"):
 
 
 @pytest.mark.parametrize("stub", ["*Your answer goes here.*", "*Write your answer here.*\n", ""])
-def test_a_question_in_words_is_left_until_it_is_answered(tmp_path, stub):
+def test_a_question_in_words_is_open_until_it_is_answered(tmp_path, stub):
     saved(tmp_path, exercise("f", **DONE), in_words(stub))
     [lab] = progress(tmp_path).labs
     assert [one.name for one in lab.left] == ["why"]
@@ -197,7 +197,7 @@ def test_every_stub_of_an_exercise_must_be_filled(tmp_path):
     assert not found.begun
 
 
-def test_exercises_are_told_apart_and_scratch_cells_between_them_do_not_count(tmp_path):
+def test_exercises_are_separated_and_scratch_cells_between_them_do_not_count(tmp_path):
     done = exercise("f", **DONE)
     scratch = [code("1/0", 4, [ERROR])]
     lab = read_lab(TENSORS, saved(tmp_path, done, scratch, exercise("g", ANSWER), exercise("h")))
@@ -219,7 +219,7 @@ def test_a_broken_notebook_is_reported_and_costs_nothing_else(tmp_path, content)
     assert "not a readable notebook" in progress(tmp_path)._repr_html_()
 
 
-def test_what_is_drawn_is_also_said_in_words(tmp_path):
+def test_the_drawing_has_a_text_version(tmp_path):
     assert "no lab here yet" in repr(progress(tmp_path))
     assert "no lab here yet" in progress(tmp_path)._repr_html_()
     path = saved(tmp_path, exercise("f", **DONE), exercise("<g>", ANSWER), exercise("h"))
@@ -249,7 +249,7 @@ def test_a_phase_is_done_when_every_exercise_of_its_lab_passes(tmp_path):
     assert progress(tmp_path).done == ()
 
 
-def test_a_further_exercise_keeps_no_phase_open_and_nobody_is_sent_to_it(tmp_path):
+def test_a_further_exercise_keeps_no_phase_open_and_is_not_suggested(tmp_path):
     lessons(tmp_path, TENSORS, PHASES[2])
     further = exercise("g", stub=ANSWER)
     further[0]["source"] = "## A question\n\n*Further, hard, 30 minutes, 4 points.*\nIt asks."
@@ -263,7 +263,7 @@ def test_a_further_exercise_keeps_no_phase_open_and_nobody_is_sent_to_it(tmp_pat
     assert step(tmp_path)[0].startswith("Next: lesson 02")
 
 
-def test_while_the_course_is_built_nobodys_progress_is_shown(tmp_path, monkeypatch, capsys):
+def test_during_a_build_no_progress_is_shown(tmp_path, monkeypatch, capsys):
     saved(tmp_path, exercise("secret", ANSWER))
     monkeypatch.setenv(audience.BUILD, "1")
     show_progress(tmp_path)
@@ -296,7 +296,7 @@ def journal_of(root, name, **kinds):
     path.write_text(json.dumps(kinds))
 
 
-def test_who_left_an_exercise_goes_on_there_and_not_at_the_first_unsolved_one(tmp_path):
+def test_a_learner_continues_at_the_last_exercise_and_not_at_the_first_unsolved_one(tmp_path):
     lessons(tmp_path, TENSORS)
     parts = {name: exercise(name, stub=ANSWER) for name in "fghi"}
     for name, cells in parts.items():
@@ -337,7 +337,7 @@ def lesson_cells():
     ]
 
 
-def test_a_lesson_says_where_reading_stopped_and_what_was_done(tmp_path):
+def test_a_lesson_shows_where_reading_stopped(tmp_path):
     saved(tmp_path, exercise("f"))
     lessons(tmp_path, TENSORS)
     lesson = tmp_path / "notebooks" / f"{TENSORS.name}.ipynb"
@@ -368,7 +368,7 @@ def test_a_lesson_says_where_reading_stopped_and_what_was_done(tmp_path):
     assert step(tmp_path)[0].startswith("Begin: lesson 01")
 
 
-def test_a_solution_that_was_shown_is_said_and_its_points_are_told_apart(tmp_path):
+def test_a_shown_solution_is_reported_and_its_points_are_separate(tmp_path):
     cells = exercise("f", ANSWER, 1, graded=(2, [verdict(answer=ANSWER)]))
     cells[-1]["metadata"]["nbgrader"]["points"] = 2
     saved(tmp_path, cells, exercise("g", stub=ANSWER))
@@ -390,14 +390,14 @@ def test_a_copy_that_was_renamed_is_named_and_counted(tmp_path):
     assert found.labs[0].passing == 1
     [said] = found.notes
     assert said.startswith(
-        "`work/01_tensors/01_tensors.ipynb` is not there, but `work/elsewhere/mine.ipynb` looks "
+        "`work/01_tensors/01_tensors.ipynb` is missing, but `work/elsewhere/mine.ipynb` looks "
         "like it."
     )
     place = tmp_path / "work" / TENSORS.name / original.name
     place.parent.mkdir()
     place.write_bytes(before)
     [said] = progress(tmp_path).notes
-    assert "what counts is `work/01_tensors/01_tensors.ipynb`" in said
+    assert "only `work/01_tensors/01_tensors.ipynb` counts" in said
     assert renamed.exists()
     renamed.write_bytes(b"{}")
     assert progress(tmp_path).notes == []
@@ -418,7 +418,7 @@ def test_a_copy_of_an_older_text_is_named_with_what_to_do(tmp_path):
     assert "`python -m hood.learner.copies`" in said
 
 
-def test_where_nothing_is_known_of_runs_the_last_exercise_that_is_begun_goes_on(tmp_path):
+def test_without_recorded_runs_the_last_begun_exercise_is_suggested(tmp_path):
     lessons(tmp_path, TENSORS)
     asked = exercise("g", stub=ANSWER)
     asked[0] |= {"id": "2-a-question"}
@@ -428,7 +428,7 @@ def test_where_nothing_is_known_of_runs_the_last_exercise_that_is_begun_goes_on(
     assert link == "../release/01_tensors/01_tensors.ipynb#cell-id=2-a-question"
 
 
-def test_of_two_labs_the_one_that_was_saved_last_goes_on(tmp_path):
+def test_of_two_labs_the_last_saved_one_is_suggested(tmp_path):
     earlier = saved(tmp_path, exercise("f", stub=ANSWER))
     later = tmp_path / "work" / PHASES[2].name / f"{PHASES[2].name}.ipynb"
     later.parent.mkdir(parents=True)
@@ -439,7 +439,7 @@ def test_of_two_labs_the_one_that_was_saved_last_goes_on(tmp_path):
     assert step(tmp_path)[0].startswith("Continue: lab 01")
 
 
-def test_what_is_solved_in_the_release_or_in_the_copy_counts(tmp_path):
+def test_solutions_in_the_release_and_in_the_copy_count(tmp_path):
     lessons(tmp_path, TENSORS)
     released = saved(tmp_path, exercise("f", **DONE), exercise("g", stub=ANSWER), exercise("h"))
     copied = tmp_path / "work" / TENSORS.name / released.name
@@ -461,7 +461,7 @@ def test_after_a_whole_lab_comes_the_next_lesson_and_then_nothing(tmp_path):
     assert step(tmp_path)[0].startswith("Every lab passes its checks")
 
 
-def test_the_button_is_a_link_and_words(tmp_path, monkeypatch):
+def test_the_button_is_a_link_with_text(tmp_path, monkeypatch):
     shown = []
     monkeypatch.setattr("IPython.display.display", lambda data, raw: shown.append(data))
     lessons(tmp_path, TENSORS)

@@ -1,4 +1,4 @@
-"""What a kernel of the course begins with, where its Jupyter server says so."""
+"""The start-up file of a kernel of the course, set by its Jupyter server."""
 
 import os
 import runpy
@@ -26,11 +26,11 @@ def test_a_server_of_the_course_names_the_start_up_file_unless_another_is_named(
 
 
 @pytest.mark.slow(10)
-def test_a_kernel_that_has_run_nothing_says_what_to_run(monkeypatch):
+def test_a_fresh_kernel_says_what_to_run(monkeypatch):
     notebook = ROOT / "release" / "02_autograd" / "02_autograd.ipynb"
     monkeypatch.setenv("PYTHONSTARTUP", str(STARTUP))
     monkeypatch.setenv(NOTEBOOK, str(notebook))
-    monkeypatch.delenv(NBGRADER, raising=False)  # a test that grades may have left it behind
+    monkeypatch.delenv(NBGRADER, raising=False)  # a test that grades may have left it there
     with live_kernel() as (_, client):
         shown, ended = run_cell(client, 'check("unbroadcast")')
         assert shown == []
@@ -42,7 +42,7 @@ def test_a_kernel_that_has_run_nothing_says_what_to_run(monkeypatch):
         assert "NameError" in ended
 
 
-def test_a_plain_python_is_as_it_was():
+def test_a_plain_python_is_unchanged():
     code = f"exec(open({str(STARTUP)!r}).read()); import sys; print('hood' in sys.modules, dir())"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("False ")

@@ -1,4 +1,4 @@
-"""What `submit()` does where something has been handed in before."""
+"""`submit()` after an earlier submission."""
 
 import hashlib
 import json
@@ -11,7 +11,7 @@ from tests.hood.tiny import LAB
 
 STUB = 'raise NotImplementedError("write your answer here")'
 BEFORE = {"received": "2026-09-25T18:02:00+00:00", "sha256": "x", "blank": 1, "late": False}
-SAID = f"You handed in {LAB} on 25 September 2026, 18:02 (UTC). This one comes 22 days late."
+SAID = f"You handed in {LAB} on 25 September 2026, 18:02 (UTC). A new hand-in is 22 days late."
 
 
 class Asked:
@@ -31,7 +31,7 @@ class Asked:
             return [self.state, {"name": "other"}]
         self.sent.append(body)
         digest = hashlib.sha256(body).hexdigest()
-        said = "You handed in twice: the one of 25 September 2026, 18:02, counts."
+        said = "You handed in twice: the hand-in of 25 September 2026, 18:02, counts."
         told = {"said": said if self.state["again"] else "", "bytes": len(body)}
         return {**BEFORE, **told, "sha256": digest}
 
@@ -60,16 +60,16 @@ def test_the_first_one_needs_no_question(asked, capsys):
     assert f"{LAB} was handed in on" in capsys.readouterr().out
 
 
-def test_one_that_takes_no_mark_needs_none_either(asked, capsys):
+def test_a_submission_that_cannot_lower_a_mark_needs_no_question(asked, capsys):
     asked.before()
     assert asked.submit("x = 1") == 1
     assert asked.questions == []
-    assert "You handed in twice: the one of 25 September" in capsys.readouterr().out
+    assert "You handed in twice: the hand-in of 25 September" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(("answer", "sent"), [("", 0), ("n", 0), ("y", 1), ("Yes ", 1)])
 @pytest.mark.parametrize("why", ["late", "emptier"])
-def test_one_that_may_hurt_is_asked_for(asked, capsys, answer, sent, why):
+def test_a_submission_that_may_lower_a_mark_needs_a_confirmation(asked, capsys, answer, sent, why):
     asked.before(late=why == "late")
     asked.answer = answer
     sources = ["x = 1"] if why == "late" else [STUB, "*Your answer goes here.*"]
@@ -77,12 +77,14 @@ def test_one_that_may_hurt_is_asked_for(asked, capsys, answer, sent, why):
     assert len(asked.questions) == 1
     said = capsys.readouterr().out
     assert SAID in said
-    assert ("2 of its answers are empty, and 1 of the earlier one." in said) == (why == "emptier")
+    assert ("Empty answers: 2 in this notebook, 1 in the earlier one." in said) == (
+        why == "emptier"
+    )
     assert ("Nothing was sent" in said) == (not sent)
 
 
 @pytest.mark.parametrize("late", [True, False])
-def test_where_nobody_can_answer_nothing_is_handed_in_again(asked, capsys, late):
+def test_without_an_answer_nothing_is_submitted_again(asked, capsys, late):
     asked.before(late=late)
     asked.there = False
     assert asked.submit("x = 1") == 0
@@ -93,16 +95,16 @@ def test_where_nobody_can_answer_nothing_is_handed_in_again(asked, capsys, late)
     assert asked.questions == []
 
 
-def test_a_request_for_a_regrade_keeps_its_time_and_that_is_said(asked, capsys):
+def test_a_request_for_a_regrade_keeps_its_time_and_says_so(asked, capsys):
     asked.before(late=True)
     asked.answer = "y"
     for source, known in (("**Regrade:** it is right", True), ("regrades", False)):
         asked.submit("x = 1", source)
-        assert ("the earlier time counts" in capsys.readouterr().out) == known
+        assert ("the earlier submission's time counts" in capsys.readouterr().out) == known
 
 
-def test_the_same_is_not_sent_again(asked, capsys):
+def test_an_unchanged_submission_is_not_sent_again(asked, capsys):
     asked.submit("x = 1")
     asked.before(late=True, sha256=hashlib.sha256(asked.sent[0]).hexdigest())
     assert asked.submit("x = 1") == 1
-    assert "You handed in the same on 25 September 2026" in capsys.readouterr().out
+    assert "You already handed in this notebook on 25 September 2026" in capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""What stands below a verdict: of which answer it is, and what to do now."""
+"""The text below a verdict: its answer, and the next step."""
 
 import json
 import os
@@ -65,24 +65,24 @@ def notebook(monkeypatch, tmp_path):
     return SimpleNamespace(show=show, ran=ran, path=path)
 
 
-def test_a_verdict_says_of_which_answer_it_is_and_when(notebook):
+def test_a_verdict_names_its_answer_and_time(notebook):
     said = notebook.show("partly")
     assert re.search(
         r"Judged on \d+ \w+, [\d:]{8}: your answer as it ran at [\d:]{8} in \[7\]\.", said
     )
-    assert "After a change, run both again" in said
+    assert "After a change, run that cell and this cell again" in said
 
 
-def test_an_answer_that_was_saved_and_not_run_is_said(notebook):
+def test_an_answer_saved_without_a_run_is_reported(notebook):
     said = notebook.show("partly", lab(stub="def f(x):\n    return 2 * x"))
-    assert "The saved notebook has another answer: run its cell, then this one." in said
+    assert "The saved notebook has another answer: run the answer's cell, then this cell." in said
     notebook.ran["f_solution"].at = 3e9  # it was saved before that
     assert "another answer" not in notebook.show("partly", lab(stub="def f(x): ..."))
 
 
-def test_a_verdict_on_what_a_failed_cell_had_defined_before_says_so(notebook):
+def test_a_verdict_on_an_earlier_definition_of_a_failed_cell_says_so(notebook):
     notebook.ran["f_solution"].finished = False
-    assert "ended in an error when it ran last in [7]" in notebook.show("wrong")
+    assert "The last run of your answer's cell in [7] ended in an error" in notebook.show("wrong")
 
 
 def test_after_a_right_answer_comes_the_next_exercise_and_how_to_compare_words(notebook):
@@ -94,9 +94,9 @@ def test_after_a_right_answer_comes_the_next_exercise_and_how_to_compare_words(n
     answered = lab()
     answered[5]["source"] = "Because."
     assert '#cell-id=three">3 · Third</a>' in notebook.show("right", answered)
-    assert "Next before this one" in notebook.show("right", [*lab()[4:6], *lab()[:4]])
+    assert "Next, above this one" in notebook.show("right", [*lab()[4:6], *lab()[:4]])
     done = notebook.show("right", lab()[:4])
-    assert 'Every exercise of this lab is done. The <a href="../start.ipynb">' in done
+    assert 'Every exercise of this lab is done. Continue on the <a href="../start.ipynb">' in done
 
 
 def test_a_text_for_a_tutor_has_the_question_the_code_that_ran_and_the_verdict(notebook):

@@ -68,7 +68,7 @@ def test_for_real_in_another_process(tmp_path):
 
 
 @pytest.mark.slow(4)
-def test_what_nobody_has_attempted_costs_no_words(capsys):
+def test_unattempted_exercises_get_no_message(capsys):
     status, text = check(RELEASE, capsys)
     assert status == 0
     assert text.count("not attempted") == 2
@@ -78,7 +78,7 @@ def test_what_nobody_has_attempted_costs_no_words(capsys):
 
 @pytest.fixture
 def ran(monkeypatch):
-    """Replace the kernel: the notebook is as it was saved."""
+    """Replace the kernel by one that leaves the notebook as it was saved."""
     monkeypatch.setattr(
         whole_lab, "run_notebook", lambda path, root: nbformat.read(path, as_version=4)
     )
@@ -89,7 +89,7 @@ def test_a_graded_cell_that_is_missing_or_checks_nothing_is_named(ran, tmp_path,
     nb.cells.remove(cell(nb, "masked_block"))
     status, text = check(write(nb, tmp_path / "x.ipynb"), capsys)
     assert status == 1
-    assert "No verdict of grid_size, masked_block: the graded cell is missing" in text
+    assert "No verdict on grid_size, masked_block: the graded cell is missing" in text
     assert text.count("– of 3, no verdict") == 2
 
 
@@ -102,7 +102,7 @@ def test_a_graded_cell_that_is_missing_or_checks_nothing_is_named(ran, tmp_path,
         (b'{"nbformat": 4, "cells": []}', "not one of the course's labs"),
     ],
 )
-def test_another_file_is_refused_in_words(tmp_path, data, says):
+def test_any_other_file_is_refused_in_words(tmp_path, data, says):
     path = write(data, tmp_path / "x.ipynb")
     with pytest.raises(UserError, match=says):
         whole_lab.run(argparse.Namespace(notebook=path), ROOT)
@@ -126,7 +126,7 @@ def test_a_lab_is_found_by_its_name_or_number_in_work_first(ran, tmp_path, capsy
 
 
 @pytest.mark.slow(4)
-def test_a_kernel_that_dies_is_said(tmp_path):
+def test_a_dead_kernel_is_reported(tmp_path):
     path = write(
         lab(grid_size="import os\nos._exit(3)\ndef grid_size(): ..."), tmp_path / "x.ipynb"
     )

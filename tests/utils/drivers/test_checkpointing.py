@@ -1,4 +1,4 @@
-"""The driver of lab 02: it tells a checkpoint from a function that is just called."""
+"""The driver of lab 02: it distinguishes a checkpoint from a plain call."""
 
 import pytest
 import torch
@@ -24,14 +24,14 @@ def ask(way, *, count=True, upstreams=(UPSTREAM,), **more):
     return checkpoints(way, INPUTS, WANTED, WEIGHTS, upstreams, count=count, **more)
 
 
-def test_what_is_kept_and_how_often_the_function_runs():
+def test_saved_tensors_and_runs_of_the_function_are_counted():
     plain, again = ask(called), ask(torchs)
     assert (plain["runs"], again["runs"]) == ([1, 1], [1, 2])
     assert plain["alive"] > 0
     assert again["alive"] == 0
 
 
-def test_it_computes_what_it_would_compute_without():
+def test_it_computes_the_same_as_without_a_checkpoint():
     more = {"upstreams": (UPSTREAM, 2 * UPSTREAM), "old": 0.5, "dropout": 0.5, "computed": True}
     plain, again = ask(called, seed=3, **more), ask(torchs, seed=3, **more)
     for key in ("output", "gradients", "parameters", "drawn"):
@@ -60,6 +60,6 @@ def test_only_a_write_between_forward_and_backward_is_refused():
     assert len(found["gradients"]) == 1
 
 
-def test_an_error_of_the_learners_code_is_raised_where_nobody_writes():
+def test_an_error_of_the_learners_code_is_raised_without_a_write():
     with pytest.raises(RuntimeError, match="does not require grad"):
         ask(lambda function, *inputs: function(*inputs).detach())

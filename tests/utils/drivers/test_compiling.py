@@ -1,4 +1,4 @@
-"""The shipped modules are what Inductor writes for the functions that their first lines name."""
+"""The shipped modules equal Inductor's code for the functions named in their first lines."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MLP, HEAD = ((32, 64), (256, 64), (64, 256)), ((16, 64), (600, 64), (600,))
 
 
 def statements(text: str) -> list[str]:
-    """The lines of a module but for its comments, which name a place on a disk."""
+    """The lines of a module without comments, which contain paths."""
     lines = [line.rstrip() for line in text.splitlines()]
     return [line for line in lines if line and not re.match(r" *#( |$)", line)]
 
@@ -45,11 +45,11 @@ def tensors(shapes: tuple, *, gradient: bool) -> list[Tensor]:
     ("name", "function", "shapes"),
     [("mlp_backward_cpu", mlp, MLP), ("head_backward_cpu", head, HEAD)],
 )
-def test_of_a_backward_on_a_cpu(name: str, function: Callable, shapes: tuple) -> None:
+def test_the_backward_for_a_cpu_is_inductors(name: str, function: Callable, shapes: tuple) -> None:
     before = torch.get_num_threads()
-    torch.set_num_threads(2)  # with one, no loop is parallel
+    torch.set_num_threads(2)  # with one thread, no loop is parallel
     try:
-        # AVX2, also where a machine has more: how wide its vectors are, stands in the text
+        # use AVX2 even if a machine has wider vectors, because the text states the vectors' width
         with config.patch({"cpp.simdlen": 256}):
             found = written(function, *tensors(shapes, gradient=True), backward=True)
     finally:
@@ -58,6 +58,6 @@ def test_of_a_backward_on_a_cpu(name: str, function: Callable, shapes: tuple) ->
     assert statements(backward.code) == statements(driver.written(name))
 
 
-def test_of_a_gpu() -> None:
+def test_the_module_for_a_gpu_is_inductors() -> None:
     (module,) = written(mlp, *tensors(MLP, gradient=False), device="cuda")
     assert statements(module.code) == statements(driver.written("mlp_gpu"))

@@ -1,4 +1,4 @@
-"""What the drivers of lab 05 leave behind, and what they say."""
+"""The drivers of lab 05: their cleanup and their messages."""
 
 import inspect
 import math
@@ -12,7 +12,7 @@ from utils.minigpt import MiniGPTConfig, model
 SMALL, TOKENS = MiniGPTConfig(9, 8, 2, 2, 12, 6), torch.tensor([[3, 1, 4], [5, 0, 2]])
 
 
-def test_what_is_changed_for_all_models_is_put_back():
+def test_changes_to_all_models_are_undone():
     before = dict(vars(model)), dict(vars(model.AttentionPattern))
 
     def change(one, softmax):
@@ -35,7 +35,7 @@ def make(name, forward, backward):
         return forward(x)
 
 
-def test_an_operator_that_is_there_is_tried_though_its_backward_is_not():
+def test_an_operator_without_a_backward_is_tried():
     x = torch.tensor([[0.0, 1.0]])
     came = driver.run_operator(make, x, None, 0.0)
     assert torch.allclose(came["output"], torch.softmax(x, -1))
@@ -43,7 +43,7 @@ def test_an_operator_that_is_there_is_tried_though_its_backward_is_not():
         driver.fakes(make, [((2, 3), (3, 1), torch.float32, "cpu")], backward=True)
 
 
-def test_a_message_is_the_same_whatever_a_variable_is_called():
+def test_a_message_does_not_depend_on_variable_names():
     with pytest.raises(driver.OperatorError, match="use `register_fake`"):
         driver.fakes(make, [((2, 3), (3, 1), torch.float32, "cpu")])
 

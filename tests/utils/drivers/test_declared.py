@@ -1,4 +1,4 @@
-"""Every driver declares what the learner's code returned, and what the driver itself observed."""
+"""Every driver declares the results of the learner's code and its own observations."""
 
 import ast
 import inspect
@@ -26,7 +26,7 @@ def functions_of(module):
 
 @pytest.mark.parametrize("module", MODULES)
 def test_a_dict_that_a_driver_makes_is_declared_by_its_keys(module):
-    """Else a fact that is added to it would be taken for something that was returned."""
+    """Otherwise an added fact would count as a returned value."""
     found = list(functions_of(module))
     assert found
     for node, says in found:
@@ -41,7 +41,7 @@ def test_a_dict_that_a_driver_makes_is_declared_by_its_keys(module):
         assert not own or named or not says.returned, node.name
 
 
-def test_nothing_declared_is_no_driver():
+def test_a_function_without_a_declaration_is_no_driver():
     with pytest.raises(NoDriver, match="decorate it"):
         declared(inspect.getsource)
     with pytest.raises(NoDriver, match="decorate it"):

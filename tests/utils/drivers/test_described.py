@@ -1,4 +1,4 @@
-"""Tensors that have numbers alone, which are too large for any of torch's."""
+"""Tensors described by numbers alone, too large for a real tensor."""
 
 import pytest
 import torch
@@ -41,16 +41,16 @@ def test_as_strided_makes_another(wide, make):
         (
             lambda t: stride_explorer(t, index=(0, 0)),
             TypeError,
-        ),  # the course's own has tensors alone
+        ),  # the course's own class has only tensors
         (lambda t: torch.empty_strided(t.shape, t.stride(), device="meta"), TypeError),
     ],
 )
-def test_nothing_else_can_be_asked_of_it(wide, ask, error):
+def test_other_operations_are_refused(wide, ask, error):
     with pytest.raises(error):
         ask(wide)
 
 
-def test_the_driver_returns_what_the_function_does():
+def test_the_driver_returns_the_functions_result():
     layout = (2, 3), (FAR, 1), 5, torch.float32
     assert asked(lambda t, i: t.stride(i), layout, 0) == FAR
     assert asked(lambda t: t.as_strided((3,), (FAR,)), layout) == ((3,), (FAR,), 5)

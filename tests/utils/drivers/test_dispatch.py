@@ -1,4 +1,4 @@
-"""Drivers of lab 04: what calls leave behind is undone, and kernels are called as their kind is."""
+"""Drivers of lab 04: they undo effects of calls, and notice wrong calls of kernels."""
 
 import pytest
 
@@ -20,7 +20,7 @@ class Shared:
         self.table[key] = also[key] = key
 
 
-def test_what_all_objects_share_is_put_back():
+def test_state_shared_by_all_objects_is_restored():
     with put_back(Shared):
         Shared().add("a")
         assert (SEEN, TIMES, Shared.total) == (["a"], 1, 1)
@@ -30,7 +30,7 @@ def test_what_all_objects_share_is_put_back():
     assert Shared.add.__defaults__ == ({},)
 
 
-def test_what_a_function_shares_is_put_back_also_where_it_raises():
+def test_a_functions_shared_state_is_restored_even_if_it_raises():
     def count(counts={}):  # noqa: B006
         counts["calls"] = SEEN.append(1)
         raise KeyError
@@ -69,7 +69,7 @@ class Wrong:
         (("fallback", "CPU"), "kv", "a fallback(keys, value)"),
     ],
 )
-def test_how_a_kernel_was_misused_is_told(step, given, said):
+def test_a_misused_kernel_is_reported(step, given, said):
     script = [(*step, ("answer", "done")), ("call", "mm", ("CPU",), 3)]
     assert play_dispatcher(Wrong, (given, "CPU"), script) == [("raised", "Misused", said)]
 

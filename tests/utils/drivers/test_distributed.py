@@ -1,4 +1,4 @@
-"""What lab 10's drivers hand in: buckets of parameters, and pieces of a list of tensors."""
+"""The inputs of lab 10's drivers: buckets of parameters, and pieces of a list of tensors."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SIZES = (3, 2, 5, 1)  # numbers of float32: 12, 8, 20 and 4 bytes
         (1000, [[3, 2, 5, 1]]),
     ],
 )
-def test_a_bucket_takes_what_fits(most, lengths):
+def test_a_bucket_takes_parameters_that_fit(most, lengths):
     parameters = [torch.zeros(size, requires_grad=True) for size in SIZES]
     found = driver.buckets(iter(parameters), most)
     assert [[len(p) for p in bucket] for bucket in found] == lengths

@@ -1,4 +1,4 @@
-"""What a function that gets Inductor's code leaves switched on is seen, and switched off."""
+"""A function that gets Inductor's code may leave settings on; this is noticed and undone."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def careful(function, *inputs):
     return run_and_get_code(emitting.call, torch.compile(function), *inputs)[1]
 
 
-def test_what_is_left_on_is_noted_and_switched_off():
+def test_settings_left_on_are_noted_and_switched_off():
     before = config.fx_graph_cache
     came = emitting.dumped(careless, ((1,), torch.ones(2, 3), torch.ones(3, 3)))
     every = [emitting.LOG, emitting.SETTING, emitting.VARIABLE, emitting.FUNCTION]
@@ -41,7 +41,7 @@ def test_what_is_left_on_is_noted_and_switched_off():
     assert not logging.getLogger("torch._inductor").isEnabledFor(logging.INFO)
 
 
-def test_the_texts_of_each_graph_there_and_back_and_the_error_of_a_call_that_fails():
+def test_the_code_of_each_graph_forward_and_backward_and_errors_are_returned():
     x, w = torch.ones(2, 3), torch.ones(3, 3)
     came = emitting.dumped(careful, ((2, 1), x, w), ((1, 0), x, w), ((2, 1), x, w), back=True)
     assert came["raised"] == [False, True, False]
@@ -52,8 +52,8 @@ def test_the_texts_of_each_graph_there_and_back_and_the_error_of_a_call_that_fai
         assert came["python"][at] == [True] * 4
 
 
-def test_what_is_on_already_is_noted_as_well():
-    """A learner calls the function outside of the driver, too, where nothing puts it right."""
+def test_settings_already_on_are_noted_as_well():
+    """A learner also calls the function outside the driver, where nothing undoes its settings."""
 
     def forgetful(function, *inputs):
         config.force_disable_caches = True
@@ -73,7 +73,7 @@ def test_what_is_on_already_is_noted_as_well():
     assert ear not in logging.getLogger("torch._inductor").handlers
 
 
-def test_handlers_of_others_that_are_gone_are_noted():
+def test_removed_foreign_handlers_are_noted():
     def clearing(function, *inputs):
         logging.getLogger("torch._inductor").handlers.clear()
         return function(*inputs)
@@ -82,7 +82,7 @@ def test_handlers_of_others_that_are_gone_are_noted():
     assert emitting.dumped(clearing, given)["left"] == [[emitting.LOG]]
 
 
-def test_a_handler_in_another_ones_place_is_another():
+def test_a_replaced_handler_is_noted():
     mine, logger = logging.NullHandler(), logging.getLogger("torch._inductor")
 
     def exchanging(function, *inputs):

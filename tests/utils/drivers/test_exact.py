@@ -1,4 +1,4 @@
-"""Numbers with more digits than a float: what stays exact, and what is refused."""
+"""Numbers with more digits than a float: exact operations and refused ones."""
 
 from fractions import Fraction
 

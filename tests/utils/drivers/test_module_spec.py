@@ -1,4 +1,4 @@
-"""Plans say what a module is made of, in values; they stay as they were."""
+"""Plans describe a module in values; they are not changed."""
 
 import pytest
 import torch
@@ -33,7 +33,7 @@ def test_a_module_is_returned_as_it_is():
     assert assemble(layer) is layer
 
 
-def test_a_plan_is_left_as_it_was():
+def test_a_plan_is_not_changed():
     model = assemble(PLAN)
     with torch.no_grad():
         model.scale += 1

@@ -1,4 +1,4 @@
-"""The drivers of lab 03: what they say of right and wrong modules."""
+"""The drivers of lab 03 on right and wrong modules."""
 
 import pytest
 import torch
@@ -19,7 +19,7 @@ def a_state():
 
 
 class Closure(RIGHT):
-    """Its forward is a function that was made in `__init__`."""
+    """A module whose forward is a function that was made in `__init__`."""
 
     def __init__(self, *widths):
         super().__init__(*widths)
@@ -30,7 +30,7 @@ class Closure(RIGHT):
 
 
 class Plain(RIGHT):
-    """A tensor of it is not registered."""
+    """A module with a tensor that is not registered."""
 
     def __init__(self, *widths):
         super().__init__(*widths)
@@ -41,14 +41,14 @@ class Plain(RIGHT):
 
 
 class Remembers(RIGHT):
-    """What it computed is an attribute."""
+    """A module that keeps its result in an attribute."""
 
     def forward(self, x):
         self.last = super().forward(x)
         return self.last
 
 
-def test_what_was_made_on_meta_says_what_its_state_says():
+def test_a_module_made_on_meta_reports_its_state():
     state, made = a_state()
     x = torch.randn(5, 3)
     found = modules.revived(RIGHT, WIDTHS, state, x)
@@ -59,7 +59,7 @@ def test_what_was_made_on_meta_says_what_its_state_says():
         modules.revived(Plain, WIDTHS, state, x)
 
 
-def test_a_copy_and_its_original_go_their_own_ways():
+def test_a_copy_is_independent_of_its_original():
     state, made = a_state()
     x = torch.randn(5, 3)
     found = modules.copied(RIGHT, WIDTHS, state, x)
@@ -70,7 +70,7 @@ def test_a_copy_and_its_original_go_their_own_ways():
         modules.copied(Remembers, WIDTHS, state, x)
 
 
-def test_x_is_overwritten_and_whoever_gave_it_keeps_theirs():
+def test_x_is_overwritten_and_the_callers_tensor_stays():
     class Keeps(nn.Module):
         def __init__(self, *widths):
             super().__init__()
@@ -84,6 +84,6 @@ def test_x_is_overwritten_and_whoever_gave_it_keeps_theirs():
     assert x.tolist() == [[1.0, 2.0, 3.0]]
 
 
-def test_counts_follow_what_is_frozen_and_tied():
+def test_counts_respect_frozen_and_tied_parameters():
     found = modules.counted(RIGHT, 3, ["hidden.weight", "output.bias"])
     assert found == {"fresh": 24, "frozen": 12, "thawed": 24, "tied": 15}

@@ -43,7 +43,8 @@ def test_operators_and_bytes_are_counted():
     came = profiling.counted(mean_of_squares, logits, targets)
     assert came["loss"] == (logits * logits).mean()
     assert torch.allclose(came["gradient"], 2 * logits / 12)
-    # mul, mean; eq, sum, div: 12 numbers, 1; 3 bools, an int64, and a number
+    # five operators and their results: mul (12 numbers), mean (1), eq (3 bools), sum (an int64),
+    # div (a number)
     assert came["operators"][0] == 5
     assert came["bytes"][0] == 48 + 4 + 3 + 8 + 4
 
@@ -77,7 +78,7 @@ def test_a_backward_that_ignores_what_arrives_has_another_gradient():
     assert (came["gradient"] != 1).all()
 
 
-def test_whoever_makes_a_tensor_elsewhere_is_told():
+def test_a_tensor_made_elsewhere_is_reported():
     logits, targets = torch.ones(1, 2, 3), torch.zeros(1, 2, dtype=torch.int64)
     for of_the_host in (
         lambda x, t: ((x + torch.tensor(0.0)).sum(), 0),
@@ -88,7 +89,7 @@ def test_whoever_makes_a_tensor_elsewhere_is_told():
     assert profiling.asks(there, logits, targets) is None
 
 
-def test_whoever_asks_for_a_number_is_told():
+def test_a_request_for_a_number_is_reported():
     logits, targets = torch.ones(1, 2, 3), torch.zeros(1, 2, dtype=torch.int64)
     assert profiling.asks(mean_of_squares, logits, targets) is None
     for waiting in (
@@ -101,7 +102,7 @@ def test_whoever_asks_for_a_number_is_told():
         assert profiling.asks(waiting, logits, targets) is not None
 
 
-def test_a_hunt_sees_what_is_left_on_the_model():
+def test_a_hunt_sees_hooks_left_on_the_model():
     chain = {"parts": {"a": {"b": "exp"}, "c": "same as a"}, "last": "log", "first": "times 2"}
 
     def careless(model, x):
@@ -131,7 +132,7 @@ def test_a_hunt_that_raises_leaves_no_hook_on_all_modules():
     assert not torch.nn.modules.module._global_forward_hooks
 
 
-def test_a_table_tells_ranges_from_operators():
+def test_a_table_distinguishes_ranges_from_operators():
     with profile(activities=[ProfilerActivity.CPU]) as profiled:
         for _ in range(2):
             with record_function("step"):

@@ -1,4 +1,4 @@
-"""The drivers of lab 07: what they return of right and wrong pieces, and what they spare."""
+"""The drivers of lab 07: their results for right and wrong pieces, and what they leave alone."""
 
 import pickle
 from fractions import Fraction
@@ -32,7 +32,7 @@ def settings(context=5, stride=3):
     return {"tokens": WORDS.clone(), "context": context, "stride": stride, "pad": 0}
 
 
-def test_windows_that_are_missing_show():
+def test_missing_windows_show():
     assert driver.windows(wrong(NAME, "only full windows"), settings())["length"] == 3
 
 
@@ -86,21 +86,21 @@ def test_graphs_that_live_on_are_counted():
     losses = []
     assert accumulated(kept)["alive"] == 2
 
-    def once_walked(model, parts):  # the loss lives on, and what its graph had saved doesn't
+    def once_walked(model, parts):  # the loss stays alive, but its graph's saved tensors do not
         for x, targets in parts:
             losses.append(F.cross_entropy(model(x), targets))
             losses[-1].backward()
 
     assert accumulated(once_walked)["alive"] == 0
 
-    def dropped(model, parts):  # nobody walks back, and nobody keeps them
+    def dropped(model, parts):  # without a backward, and without references
         for x, _ in parts:
             model(x)
 
     assert accumulated(dropped)["alive"] == 0
 
 
-def test_calls_without_a_graph_are_rows_and_no_graphs():
+def test_calls_without_a_graph_are_rows_without_graphs():
     @torch.no_grad()
     def looking(model, parts):
         for x, _ in parts:
@@ -113,7 +113,7 @@ def test_calls_without_a_graph_are_rows_and_no_graphs():
     assert (nothing["loss"], nothing["rows"], nothing["alive"]) == (0.0, [], 0)
 
 
-# stopping and going on
+# stopping and resuming
 
 DATA = {"x": ROWS, "y": ROWS[:, :1] * 2, "seed": 3, "batch_size": 4}
 
@@ -129,7 +129,7 @@ def same(came):
 
 
 @pytest.mark.parametrize("through", ["a copy", "a file", "memory"])
-def test_a_right_checkpoint_goes_on_bit_for_bit(through):
+def test_a_right_checkpoint_resumes_bit_for_bit(through):
     came = stopped(right("checkpoint"), dropout=0.5, through=through)
     assert same(came)
     assert len(came["whole"]["losses"]) == 3
@@ -141,7 +141,7 @@ def test_a_right_checkpoint_goes_on_bit_for_bit(through):
 
 
 def without(name):
-    """A checkpoint that lacks one thing; what lacks stays as the other trainer has it."""
+    """A checkpoint without one part. This part stays as it is in the other trainer."""
     good = right("checkpoint")
 
     def resume(trainer, saved):
@@ -155,13 +155,13 @@ PARTS_OF_A_RUN = "model", "optimizer", "schedule", "generator", "order", "positi
 
 
 @pytest.mark.parametrize("name", PARTS_OF_A_RUN)
-def test_whatever_a_checkpoint_lacks_shows(name):
-    # after 3 steps there is an order to go on in, and after 4 another position
+def test_every_missing_part_of_a_checkpoint_shows(name):
+    # after 3 steps there is an order to resume, and after 4 another position
     runs = [stopped(without(name), before=before, after=3, dropout=0.5) for before in (3, 4)]
     assert not all(map(same, runs))
 
 
-def test_weights_are_compared_where_no_step_follows():
+def test_weights_are_compared_if_no_step_follows():
     nothing = {**right("checkpoint"), "resume": lambda trainer, saved: None}
     assert same(stopped(right("checkpoint"), after=0))
     assert not same(stopped(nothing, after=0))
@@ -197,7 +197,7 @@ def test_a_checkpoint_that_is_no_copy_shows_in_memory_alone():
     assert same(stopped(views))
     assert same(stopped(views, through="a file"))
     assert not same(stopped(views, through="memory"))
-    # right when it is taken, and used up by the first who resumes
+    # the checkpoint is right when it is saved, but the first resume uses it up
     used = {**views, "checkpoint": right("checkpoint")["checkpoint"]}
     assert same(stopped(used))
     assert not same(stopped(used, through="memory"))
@@ -213,7 +213,7 @@ def test_a_file_takes_no_objects():
         stopped(objects, through="a file")
 
 
-def test_a_trainers_last_batch_is_smaller_and_then_comes_another_order():
+def test_a_trainers_last_batch_is_smaller_and_the_next_epoch_has_another_order():
     trainer = driver.Trainer(**DATA)
     first = trainer.order
     trainer.step()
@@ -232,7 +232,7 @@ def test_a_trainers_last_batch_is_smaller_and_then_comes_another_order():
 CONFIG = MiniGPTConfig(vocab_size=5, d_model=4, n_heads=2, n_layers=1, d_ff=8, context=6)
 
 
-def test_lines_that_are_longer_are_left_out_whole():
+def test_longer_lines_are_left_out_as_a_whole():
     inputs = torch.tensor([[1, 3, 4, 2, 0], [1, 3, 2, 0, 0], [1, 3, 2, 0, 0]])
     targets = torch.tensor([[3, 4, 2, -100, -100], [3, 2, -100, -100, -100], [3, 2, -100, 4, -100]])
     came = driver.sentences(inputs, targets, 3)
@@ -302,7 +302,7 @@ class Loader:
 
 
 def dealt(dataset, turns, *, noted=False, mistake="", **more):
-    """What comes of one loader's turns, or of several, whose seeds are `seeds`."""
+    """The batches of one loader, or of several with these `seeds`."""
     kind = type("Loader", (Loader,), {"mistake": mistake})
     usual = {"batch_size": 2, "drop_last": False, "collate": "list"}
     seeds = more.pop("seeds", [None])
@@ -311,19 +311,19 @@ def dealt(dataset, turns, *, noted=False, mistake="", **more):
 
 
 @pytest.mark.parametrize("mistake", ["asked", "seeded"])
-def test_whoever_touches_torchs_generator_is_told(mistake):
+def test_use_of_torchs_generator_is_reported(mistake):
     assert dealt([1, 2, 3], [(0, 0)] * 3, seeds=[3])["left alone"] is True
     assert dealt([1, 2, 3], [(0, 0)] * 3, seeds=[3], mistake=mistake)["left alone"] is False
 
 
-def test_iterators_take_turns_and_say_when_they_are_at_their_end():
+def test_iterators_take_turns_and_report_their_end():
     came = dealt(["a", "b", "c"], [(0, 0), (0, 1), (0, 0), (0, 0), (0, 1)])
     assert came["batches"] == [["a", "b"], ["a", "b"], ["c"], None, ["c"]]
     assert came["over"] == [False, False, False, True, False]
     assert came["lengths"] == [2]
 
 
-def test_a_batch_that_is_none_is_no_end():
+def test_a_batch_that_is_none_is_not_the_end():
     came = dealt(["a"], [(0, 0), (0, 0)], collate="nothing")
     assert (came["batches"], came["over"]) == ([None, None], [False, True])
 
@@ -334,19 +334,19 @@ def test_loaders_of_one_seed_share_a_generator():
     assert orders == [torch.randperm(6, generator=own).tolist() for _ in range(2)]
 
 
-def test_a_noted_dataset_says_how_many_items_were_read_before():
+def test_a_recording_dataset_reports_the_items_read_before():
     came = dealt(["a", "b", "c"], [(0, 0), (0, 1), (0, 0)], noted=True, collate="when read")
     assert [batch["read"] for batch in came["batches"]] == [[0, 1], [2, 3], [4]]
     assert came["batches"][2]["items"] == ["c"]
 
 
-def test_a_dataset_of_any_size_is_not_read_to_its_end():
+def test_a_large_dataset_is_not_read_to_its_end():
     assert dealt(10**15, [(0, 0), (0, 0)])["batches"] == [[0, 1], [2, 3]]
-    with pytest.raises(MemoryError, match="a very large number of items"):
+    with pytest.raises(MemoryError, match="very many items for a few batches"):
         dealt(10**15, [(0, 0)], batch_size=10**6)
 
 
-def test_collates_that_pad_sum_and_hand_on():
+def test_collates_may_pad_sum_or_pass_on():
     ragged = [torch.tensor([1]), torch.tensor([2, 3])]
     assert dealt(ragged, [(0, 0)], collate="padded")["batches"][0].tolist() == [[1, -1], [2, 3]]
     assert dealt([1, 2], [(0, 0)], collate="total")["batches"] == [3]

@@ -46,7 +46,7 @@ def stand_in(monkeypatch):
 
 
 class Kernel:
-    """Takes the place of a kernel that Triton would compile, and keeps its launches."""
+    """Replaces a kernel that Triton would compile, and records its launches."""
 
     def __init__(self):
         self.launched = []
@@ -146,7 +146,8 @@ def test_a_gpu_is_named_by_its_target(monkeypatch, hip, properties, target):
 
 
 def test_no_other_module_asks_for_a_kind_of_gpu():
-    """Views draw other machines, and ``compiling`` describes one to Inductor: both name them.
+    """Views draw other machines, and ``compiling`` describes a machine to Inductor, so both name
+    machines.
 
     A sandbox's imports are listed by the names of modules.
     """

@@ -1,4 +1,4 @@
-"""What a kernel touched is written down as it happened, and the kernel still does its work."""
+"""A kernel's accesses are recorded in order, and the kernel still works."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_each_load_and_store_of_each_program():
     assert torch.equal(out, x + y)
 
 
-def test_the_language_is_left_as_it_was():
+def test_the_language_is_restored():
     from triton.runtime.interpreter import interpreter_builder
 
     before = interpreter_builder.create_masked_load

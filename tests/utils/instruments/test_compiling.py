@@ -1,4 +1,6 @@
-"""What is read from the compiler's private interface. Each test names the part that broke."""
+"""Data from the compiler's private interface. If the interface changes, the name of the failing
+test says which part changed.
+"""
 
 from __future__ import annotations
 
@@ -85,13 +87,13 @@ def test_sizes_0_and_1_have_graphs_of_their_own(sizes, graphs, used):
     assert [answer.used for answer in answers] == used
 
 
-def test_values_of_a_replay_are_the_functions_own():
+def test_a_replay_has_the_functions_own_values():
     answers = replay(times, [(torch.ones(2), k) for k in (2, 3, 4)])
     assert [answer.value[0].item() for answer in answers] == [2, 3, 4]
     assert [answer.graphs for answer in answers] == [1, 2, 2]
 
 
-def test_an_attribute_that_counts_ends_at_the_limit():
+def test_a_counting_attribute_reaches_the_recompile_limit():
     answers = replay(Counting(), [(torch.ones(2),)] * 10)
     assert [answer.graphs for answer in answers] == [1, 2, 3, 4, 5, 6, 7, 8, 8, 8]
     assert [answer.used for answer in answers[7:]] == [7, None, None]
@@ -115,7 +117,7 @@ def test_the_log_is_kept_from_the_page(capfd):
     assert capfd.readouterr().err == ""
 
 
-def test_what_was_logged_before_is_logged_again_afterwards(capfd):
+def test_logging_is_restored_afterwards(capfd):
     torch._logging.set_logs(graph_breaks=True)
     try:
         with listening() as said:
@@ -143,7 +145,7 @@ def test_a_budget_saves_less_and_computes_more():
     assert set(full.again) < set(none.again)
 
 
-def test_views_are_told_by_what_they_show():
+def test_views_are_described_by_their_content():
     def product(x, w):
         return torch.tanh(x @ w) @ w
 
@@ -160,13 +162,13 @@ def test_views_are_told_by_what_they_show():
         (lambda: written(norm, torch.ones(2, 2), device="tpu"), '"cpu" or "cuda"'),
     ],
 )
-def test_what_cannot_be_asked_is_refused(call, words):
+def test_invalid_requests_are_refused(call, words):
     with pytest.raises(ValueError, match=words):
         call()
 
 
 @pytest.mark.usefixtures("compiler")
-def test_cpp_is_written_and_not_built():
+def test_cpp_is_generated_and_not_built():
     (module,) = written(norm, torch.randn(64, 48))
     assert not module.backward
     text = loops(module.code)
@@ -177,7 +179,7 @@ def test_cpp_is_written_and_not_built():
 
 
 @pytest.mark.usefixtures("nothing_compiles")
-def test_without_a_compiler_it_is_said_and_a_gpu_is_written_for_all_the_same():
+def test_without_a_compiler_a_message_says_so_and_code_for_a_gpu_is_generated():
     with pytest.raises(NoCompiler, match=r"not run, because .* there is no g\+\+ .*here: "):
         written(norm, torch.randn(64, 48))
     (module,) = written(norm, torch.randn(64, 48), device="cuda")
@@ -197,13 +199,13 @@ def test_passes_have_lines_operators_and_bytes():
 
 
 @pytest.mark.usefixtures("compiler")
-def test_the_backward_comes_when_it_is_asked_for():
+def test_the_backward_is_compiled_on_request():
     modules = written(gated, *pair(64, 48, gradient=True), backward=True)
     assert [module.backward for module in modules] == [False, True]
 
 
 @pytest.mark.usefixtures("compiler")
-def test_products_are_a_librarys():
+def test_matrix_products_call_a_library():
     def layer(x, w):
         return torch.relu(x @ w)
 
@@ -213,7 +215,7 @@ def test_products_are_a_librarys():
     assert not relu.library
 
 
-def test_triton_is_written_for_a_gpu_that_is_described():
+def test_triton_code_is_generated_for_a_described_gpu():
     (module,) = written(gated, *pair(64, 48), device="cuda")
     assert "@triton.jit" in module.code
     assert "multi_processor_count=132" in module.code
@@ -225,7 +227,7 @@ def test_triton_is_written_for_a_gpu_that_is_described():
 
 
 @pytest.mark.usefixtures("compiler")
-def test_an_operator_of_ones_own_is_a_wall():
+def test_a_custom_operator_is_not_fused():
     pytest.importorskip("triton", reason="Triton has no build for this system")
     from utils.softmax import softmax
 

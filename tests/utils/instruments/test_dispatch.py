@@ -1,4 +1,4 @@
-"""What the course says of the dispatcher, against what PyTorch does."""
+"""The course's statements about the dispatcher, compared with PyTorch."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from utils.instruments import dispatch
 from utils.minigpt import MiniGPT, MiniGPTConfig
 
 X = torch.ones(3, 3)
-# The private interface that utils.instruments.dispatch stands on, as it is called on torch 2.13.
+# The private interface that utils.instruments.dispatch uses, as called on torch 2.13.
 PRIVATE = {
     "_C.DispatchKey",
     "_C.DispatchKeySet",
@@ -56,7 +56,7 @@ def find(path):
 
 
 @pytest.mark.parametrize("name", sorted(PRIVATE))
-def test_the_private_function_is_there(name):
+def test_the_private_function_exists(name):
     assert find(name) is not None, f"torch.{name} is gone in torch {torch.__version__}"
 
 
@@ -75,7 +75,7 @@ def test_a_key_set_can_be_taken_apart():
     assert keys.remove(highest).highestPriorityTypeId().name == "AutogradCPU"
 
 
-# Situations: what is entered around a call, and the tensor.
+# Situations: the contexts around a call, and the tensor.
 def inference_tensor():
     with torch.inference_mode():
         return torch.ones(3, 3)
@@ -118,7 +118,7 @@ def test_the_winner_is_whose_kernel_runs(name, library):
 
 
 def test_the_situations_have_different_winners():
-    """So that the test above can't pass by always saying the same."""
+    """Otherwise the test above could pass with a constant result."""
     found = {}
     for name, (contexts, make) in SITUATIONS.items():
         tensor = make()
@@ -155,7 +155,7 @@ def test_only_where_autograd_wins_can_there_be_a_node(context):
     assert (node is not None) == (context is nullcontext)
 
 
-def test_a_mode_is_heard_where_its_key_has_the_word():
+def test_a_mode_hears_an_operator_when_its_key_wins():
     with Heard() as heard, torch.inference_mode():
         keys = dispatch.call_keys(X)
         X @ X
@@ -168,7 +168,7 @@ def test_a_mode_is_heard_where_its_key_has_the_word():
     assert heard.names == ["aten::mm"]
 
 
-def test_what_a_decision_tells_of_tensors_and_thread():
+def test_a_decision_names_keys_of_tensors_and_thread():
     decision = dispatch.decide("aten::mul.Tensor", X, torch.tensor(2.0))
     assert decision.brought == ("AutocastCPU", "AutogradCPU", "ADInplaceOrView", "CPU")
     assert decision.included == ("BackendSelect",)
@@ -179,7 +179,7 @@ def test_what_a_decision_tells_of_tensors_and_thread():
 
 
 @pytest.mark.parametrize("turned", [False, True])
-def test_of_two_backends_the_highest_counts(turned, library):
+def test_the_highest_of_two_backends_counts(turned, library):
     ran = []
     library.define("two(Tensor x, Tensor y) -> int")
     for key in ("CPU", "AutogradCPU", "Meta", "AutogradMeta"):
@@ -214,26 +214,26 @@ def test_an_operator_without_a_kernel(library):
             torch.ops.hood_test.nothing(X)
 
 
-def test_no_such_operator():
+def test_an_unknown_operator_is_refused():
     with pytest.raises(LookupError, match="no operator 'aten::multiply_twice'"):
         dispatch.table("aten::multiply_twice")
 
 
-def test_a_kernel_that_is_registered_later_is_seen(library):
+def test_a_kernel_registered_later_is_seen(library):
     library.define("late(Tensor x) -> Tensor")
     assert "CPU" not in dispatch.table("hood_test::late")
     library.impl("late", lambda x: x, "CPU")
     assert dispatch.table("hood_test::late")["CPU"].kind == "kernel"
 
 
-def test_what_has_no_code_yet_is_no_composite(library):
+def test_an_operator_without_code_is_no_composite(library):
     library.define("opened(Tensor x) -> Tensor")
     assert not dispatch.is_composite("hood_test::opened")
     library.impl("opened", lambda x: x + x, "CompositeImplicitAutograd")
     assert dispatch.is_composite("hood_test::opened")
 
 
-def test_a_kernel_of_ones_own_shows_the_name_of_its_file_alone():
+def test_a_custom_kernel_shows_only_the_name_of_its_file():
     own = torch.library.Library("hood_test_own", "DEF")
     try:
         own.define("here(Tensor x) -> Tensor")
@@ -270,20 +270,20 @@ CPU: registered at /tmp/ipykernel_77/123.py:4 [a new kind]
 
 
 @pytest.mark.parametrize(("line", "read"), zip(LINES[::2], LINES[1::2], strict=True))
-def test_a_line_of_a_dump(line, read):
+def test_a_line_of_a_dump_is_parsed(line, read):
     key, kind, falls, file, number = read.strip().split(" | ")
     entry = dispatch.Entry(key, kind, falls == "falls through", file, int(number))
     assert dispatch.parse_line(f"{line}\n") == entry
 
 
 @pytest.mark.parametrize("line", ["", "CPU", "CPU: [kernel]", "CPU: registered at x.cpp [kernel]"])
-def test_what_is_no_line_of_a_dump(line):
+def test_other_lines_are_no_line_of_a_dump(line):
     with pytest.raises(ValueError, match="not a line of a dispatch table"):
         dispatch.parse_line(line)
 
 
 def some_operators():
-    """One operator in sixty of all that there are, but for three that PyTorch's own tests use."""
+    """One in sixty of all operators, except three operators of PyTorch's own tests."""
     names = torch._C._dispatch_get_all_op_names()
     return sorted(name for name in names if not name.startswith("_test::"))[::60]
 
@@ -309,7 +309,7 @@ def test_no_file_shows_a_machines_own_folders():
 
 
 def names(calls, *, autograd=False):
-    """The operators of a trace from the top down; all, or those that pass autograd's kernel."""
+    """A trace's operators from the top down: all, or only those that pass autograd's kernel."""
     return [
         call.name
         for top in calls
@@ -320,7 +320,7 @@ def names(calls, *, autograd=False):
 
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("shape", [(4,), (2, 4), (2, 3, 4), (2, 1, 3, 4)])
-def test_a_mode_hears_what_passes_autograds_kernel(shape, bias):
+def test_a_mode_hears_operators_that_pass_autograds_kernel(shape, bias):
     args = (torch.ones(shape), torch.ones(5, 4), torch.ones(5) if bias else None)
     with Heard() as heard:
         F.linear(*args)
@@ -343,7 +343,7 @@ def test_a_mode_hears_a_model_as_the_trace_says():
         with Heard() as heard:
             model(tokens)
         assert names(dispatch.trace(model, tokens), autograd=True) == heard.names
-    # Where a mode listens, autograd saves an output through `detach`; that is all it adds.
+    # If a mode listens, autograd saves an output through `detach`. Autograd adds nothing else.
     traced = Counter(names(dispatch.trace(model, tokens), autograd=True))
     assert Counter(recording.names) - traced == Counter({"aten::detach": 2})
     assert not traced - Counter(recording.names)
@@ -396,7 +396,7 @@ def test_a_trace_inside_a_mode_goes_through_it():
     assert [entry.key for entry in inner.path] == ["CPU"]
 
 
-def test_what_is_no_operator_has_no_path():
+def test_a_call_of_no_operator_has_no_path():
     def there_and_back(x):
         (x @ x).sum().backward()
 

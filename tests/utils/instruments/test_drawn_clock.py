@@ -1,4 +1,4 @@
-"""A clock for the profiler: facts stay, times are drawn; and what the profiler is doing."""
+"""A clock for the profiler: the facts stay, the times are artificial; and the profiler's state."""
 
 import pytest
 import torch
@@ -29,7 +29,7 @@ def run(wait, warmup, active, state=lambda: "", **more):
     return profiled, [*seen, state()]
 
 
-def test_times_are_those_that_were_given():
+def test_times_are_the_given_ones():
     with drawn_clock(COSTS):
         profiled, _ = run(0, 1, 2)
         rows = {row.key: row for row in profiled.key_averages()}
@@ -47,7 +47,7 @@ def test_times_are_those_that_were_given():
     assert {e.kind for e in events if e.name.startswith("ProfilerStep")} == {"range"}
 
 
-def test_what_else_is_recorded_moves_no_time():
+def test_other_recorded_events_move_no_time():
     with drawn_clock(COSTS):
         profiled, _ = run(0, 1, 2, with_stack=True, profile_memory=True)
         rows = list(profiled.key_averages())
@@ -56,7 +56,7 @@ def test_what_else_is_recorded_moves_no_time():
 
 
 @pytest.mark.filterwarnings("ignore:Profiler won't be using warmup")
-def test_afterwards_it_is_the_machine_s_clock_again():
+def test_afterwards_the_machines_clock_is_back():
     before = profile._transit_action, torch.autograd.profiler.profile._parse_kineto_results
     with drawn_clock(COSTS), states():
         pass
@@ -71,7 +71,7 @@ def test_afterwards_it_is_the_machine_s_clock_again():
 
 @pytest.mark.filterwarnings("ignore:Profiler won't be using warmup")
 @pytest.mark.parametrize(("wait", "warmup", "active"), [(0, 0, 1), (2, 0, 1), (0, 2, 1), (1, 2, 3)])
-def test_what_the_profiler_is_doing(wait, warmup, active):
+def test_the_profilers_state_is_known(wait, warmup, active):
     with states() as state:
         _, seen = run(wait, warmup, active, state)
     assert seen == [*[OFF] * wait, *[WARMING_UP] * warmup, *[RECORDING] * active, OFF]

@@ -1,4 +1,4 @@
-"""Kernels run interpreted at any time, and the language is left as it was."""
+"""Kernels can run interpreted at any time, and the language is restored."""
 
 import os
 import subprocess
@@ -41,7 +41,7 @@ def test_a_kernel_with_library_functions_in_it():
     assert language() == before
 
 
-def test_the_language_is_put_back_when_a_kernel_fails():
+def test_the_language_is_restored_when_a_kernel_fails():
     before = language()
     with pytest.raises(triton.runtime.errors.InterpreterError):
         interpreted(row_maximum)[(3,)](torch.zeros(3, 4), None, 4, BLOCK=3)
@@ -66,7 +66,7 @@ def test_integers_overflow_without_a_check_that_nothing_reads(monkeypatch):
     assert interpreter.interpreter_builder.options is before
 
 
-def test_where_triton_interprets_anyway():
+def test_kernels_run_if_triton_interprets_anyway():
     code = (
         "import torch; from utils.softmax import softmax; x = torch.randn(3, 7);"
         "torch.testing.assert_close(softmax(x), x.softmax(-1))"
@@ -87,11 +87,11 @@ def test_a_store_beside_a_view_is_allowed_and_one_outside_of_its_storage_is_refu
     assert storage.tolist() == [1.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0]
     with pytest.raises(
         triton.runtime.errors.InterpreterError,
-        match="program 0 stores element 8 of what y_ptr lies in, which has 8 elements",
+        match="program 0 stores element 8 of the storage of y_ptr, which has 8 elements",
     ):
         interpreted(unmasked)[(1,)](x, storage[:3], 3, BLOCK=16)
     wrong = triton.runtime.errors.InterpreterError
-    with pytest.raises(wrong, match="loads element 4 of what x_ptr"):
+    with pytest.raises(wrong, match="loads element 4 of the storage of x_ptr"):
         interpreted(unmasked)[(1,)](x, torch.zeros(16), 9, BLOCK=16)
 
 
@@ -129,3 +129,18 @@ def test_a_store_beside_the_tensor_is_refused_under_such_a_mask_too():
         interpreted(masked_by_a_block_and_a_number)[(1,)](
             torch.ones(8), torch.empty(4), 8, 1, BLOCK=8
         )
+
+
+@triton.jit
+def product(a_ptr, b_ptr, c_ptr):
+    i = tl.arange(0, 16)
+    place = i[:, None] * 16 + i[None, :]
+    tl.store(c_ptr + place, tl.dot(tl.load(a_ptr + place), tl.load(b_ptr + place)))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+def test_blocks_are_multiplied_as_numbers_and_not_as_bits(dtype):
+    a, b = (i * torch.ones(16, 16, dtype=dtype) for i in (1.5, -2.25))
+    c = torch.zeros(16, 16)
+    interpreted(product)[(1,)](a, b, c)
+    assert torch.equal(c, a.float() @ b.float())

@@ -1,4 +1,4 @@
-"""Launched wherever the tensors are, recorded, and compiled for a GPU that is not there."""
+"""Kernels are launched on the tensors' device, recorded, and compiled for an absent GPU."""
 
 import re
 
@@ -59,9 +59,9 @@ def launched(kernel, columns=5, **options):
         triton.heuristics({"BLOCK": lambda arguments: 8}),
     ],
 )
-def test_what_chooses_constants_is_refused_in_a_sentence(around):
+def test_autotuning_and_heuristics_are_refused_in_a_sentence(around):
     kernel = around(row_top)
-    with pytest.raises(TypeError, match=f"got a {type(kernel).__name__} around it: take that"):
+    with pytest.raises(TypeError, match=f"got a {type(kernel).__name__} around it. Remove that"):
         launch(kernel, (3,), torch.zeros(3, 5), torch.zeros(3), 5, 5)
 
 
@@ -98,7 +98,7 @@ def without_places(text):
 
 
 @pytest.mark.parametrize("kernel", [with_a_global, with_numpy])
-def test_what_only_the_interpreter_accepts_does_not_compile(kernel):
+def test_code_that_only_the_interpreter_accepts_does_not_compile(kernel):
     found, y = launched(kernel)
     assert y.tolist() != [0.0, 0.0, 0.0]
     with pytest.raises(CompileError, match=rf"{kernel.__name__} does not compile for sm_90: .+"):
@@ -133,7 +133,7 @@ def test_16_columns_are_known_to_be_aligned_and_600_are_not():
     assert wide == {600: 0, 592: 2}
 
 
-def test_a_grid_with_a_0_runs_nothing():
+def test_a_grid_with_a_0_runs_no_program():
     y = torch.full((3,), 7.0)
     launch(row_top, (0,), y, y, 3, 3, BLOCK=4)
     assert y.tolist() == [7.0] * 3
@@ -151,7 +151,7 @@ def test_each_of_two_recordings_ends_by_itself():
     assert (len(outer), len(inner)) == (2, 1)
 
 
-def test_what_can_not_be_launched_is_refused():
+def test_invalid_launches_are_refused():
     with pytest.raises(TypeError, match="is the decorator missing"):
         launch(lambda x: x, (1,), torch.zeros(1))
     with pytest.raises(TypeError, match="tuple of whole numbers as grid, got 3"):
@@ -160,7 +160,7 @@ def test_what_can_not_be_launched_is_refused():
         launch(row_top, (1,), torch.zeros(1), torch.zeros(1, device="meta"), 1, 1, BLOCK=1)
 
 
-def test_helpers_and_constants_travel_with_a_kernel_and_other_globals_are_named():
+def test_helpers_and_constants_come_with_a_kernel_and_other_globals_are_named():
     signature = {"x_ptr": "*fp32", "y_ptr": "*fp32", "columns": "i32", "stride": "i32"}
     assert ".entry row_top" in compile_kernel(row_top, signature, {"BLOCK": 8}).ptx
     with pytest.raises(CompileError, match="global variable PLAIN"):

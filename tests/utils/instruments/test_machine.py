@@ -1,4 +1,4 @@
-"""The facts about this machine, against other sources for the same facts."""
+"""The facts about this machine, compared with other sources."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_a_container_gets_its_own_limit(tmp_path, monkeypatch):
         ("3", "mps", "interpreter"),
     ],
 )
-def test_where_a_triton_kernel_runs(triton, device, runs):
+def test_the_place_where_a_triton_kernel_runs_is_known(triton, device, runs):
     there = replace(this_machine(), triton_lacks=None)
     assert replace(there, triton=triton, gpu_device=device).triton_runs == runs
 
@@ -57,13 +57,13 @@ def test_no_kernel_runs_on_a_gpu_where_its_launcher_cannot_be_compiled():
 
 
 @pytest.mark.usefixtures("nothing_compiles")
-def test_what_is_missing_for_a_compilation_is_a_fact():
+def test_missing_compilers_are_facts():
     found = this_machine()
     assert found.compiler == "g++"
     assert found.inductor_lacks.tools[0] == "g++"
 
 
-def test_no_triton_is_said(monkeypatch):
+def test_a_missing_triton_is_reported(monkeypatch):
     monkeypatch.setattr(machine.importlib.util, "find_spec", lambda name: None)
     assert this_machine().triton is None
 
@@ -77,7 +77,7 @@ def test_nothing_names_the_machine_or_its_user():
 
 @pytest.mark.slow(2)
 def test_a_report_does_not_import_triton():
-    """Its first import decides how kernels run, for the whole process."""
+    """The first import of Triton decides how kernels run, for the whole process."""
     code = "import sys; from utils.instruments.machine import this_machine; this_machine(); "
     code += "print('triton.language' in sys.modules)"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -1,4 +1,4 @@
-"""A GPU's logits to compare with: recorded ones, and a clear sentence where there are none."""
+"""A GPU's recorded logits for comparison, and a clear sentence if there are none."""
 
 import copy
 import json
@@ -52,7 +52,7 @@ def test_a_dry_run_is_no_record(record):
         parity.gpu_run()
 
 
-def test_a_record_is_held_against_on_the_cpu(record):
+def test_the_cpu_is_compared_with_a_record(record):
     write, tokens = record
     write()
     run = parity.gpu_run()
@@ -72,7 +72,7 @@ def test_a_record_is_held_against_on_the_cpu(record):
     assert not run.agrees(wrong + 0.5, torch.float16)
 
 
-def test_differences_are_measured_by_the_largest_logit():
+def test_differences_are_relative_to_the_largest_logit():
     want = torch.tensor([100.0, 0.0])
     assert parity.agree(want + 9e-4, want, torch.float32)
     assert not parity.agree(want + 2e-3, want, torch.float32)
@@ -81,7 +81,7 @@ def test_differences_are_measured_by_the_largest_logit():
 
 
 @pytest.mark.parametrize("folder", sorted(path.name for path in records.RECORDS.iterdir()))
-def test_every_gpu_that_was_recorded_agrees_with_this_cpu(folder):
+def test_every_recorded_gpu_agrees_with_this_cpu(folder):
     record = records.load(folder)
     recorded = record.logits()
     tokens = torch.from_numpy(recorded["tokens"])

@@ -1,4 +1,4 @@
-"""What lesson 09 works with."""
+"""The examples of lesson 09."""
 
 import threading
 import time
@@ -42,7 +42,7 @@ def test_a_table_is_sorted_by_self_time_and_its_shares_add_up():
     assert sum(row.share for row in table) == pytest.approx(1)
     rows = {row.name: row for row in table}
     assert rows["aten::mm"].calls == 3
-    # all that ran, ran inside of it
+    # all other events ran inside the event "around"
     assert rows["around"].total_share == pytest.approx(1)
     assert rows["around"].share < 1
     assert rows["aten::matmul"].total_share > rows["aten::mm"].total_share
@@ -89,13 +89,13 @@ def test_an_anomaly_names_the_node_and_the_line():
     assert anomaly(lambda: x.sum()) == "nothing; the loss is 1.0"
 
 
-def test_a_gradient_is_right_or_there_is_a_complaint():
+def test_a_wrong_gradient_is_reported():
     x = torch.tensor([0.5], dtype=torch.float64, requires_grad=True)
     assert tried(torch.sigmoid, x) is True
     assert "Jacobian mismatch" in tried(lambda t: t * t.detach(), x)
 
 
-def test_messages_are_numbered_through_and_their_causes_told_once(capsys):
+def test_messages_have_consecutive_numbers_and_each_cause_once(capsys):
     messages = Messages({"torch": torch, "three": torch.ones(3)})
     messages.of(["three.view(2)", "three.reshape(" + "1, " * 99 + "2)"])
     lines = capsys.readouterr().out.splitlines()

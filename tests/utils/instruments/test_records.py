@@ -1,4 +1,4 @@
-"""Readers say plainly what there is, and how to make what there isn't."""
+"""Readers say which records exist, and how to make missing ones."""
 
 import json
 
@@ -15,7 +15,7 @@ def write(root, gpu, date, **document):
     (folder / "trace.json").write_text(json.dumps(whole | {"result": {}} | document))
 
 
-def test_no_record_is_said_in_one_sentence(tmp_path):
+def test_a_missing_record_is_reported_in_one_sentence(tmp_path):
     sentence = "no record yet: run `python -m benchmarks.gpu` on a machine with a GPU"
     for root in (tmp_path, tmp_path / "absent"):
         with pytest.raises(NoRecord) as error:
@@ -23,11 +23,11 @@ def test_no_record_is_said_in_one_sentence(tmp_path):
         assert str(error.value) == sentence
 
 
-def test_no_command_is_named_that_a_learners_archive_lacks(tmp_path):
+def test_only_commands_in_a_learners_archive_are_named(tmp_path):
     assert "python" not in how_to_make(tmp_path / "benchmarks")
 
 
-def test_the_newest_record_unless_one_is_named(tmp_path):
+def test_the_newest_record_is_used_unless_one_is_named(tmp_path):
     write(tmp_path, "nvidia-h200", "2026-02-01")
     write(tmp_path, "nvidia-a100", "2026-01-01")
     assert load(root=tmp_path).gpu == "NVIDIA-H200"
@@ -45,13 +45,13 @@ def test_the_newest_record_unless_one_is_named(tmp_path):
         ({"complete": False, "failures": ["a", "b"]}, r"yet \(a; b\): run"),
     ],
 )
-def test_a_section_that_is_not_whole_is_no_record(tmp_path, document, says):
+def test_an_incomplete_section_is_no_record(tmp_path, document, says):
     write(tmp_path, "nvidia-l4", "2026-01-01", **document)
     with pytest.raises(NoRecord, match=says):
         load(root=tmp_path).result("trace")
 
 
-def test_a_text_that_is_not_there_is_named_with_those_that_are(tmp_path):
+def test_a_missing_text_is_named_with_the_existing_ones(tmp_path):
     write(tmp_path, "nvidia-l4", "2026-01-01")
     (tmp_path / "nvidia-l4" / "softmax.ptx").write_text("text")
     record = load(root=tmp_path)

@@ -1,4 +1,4 @@
-"""What can be compiled here, against machines that lack one tool or the other."""
+"""What can be compiled on machines that lack some tool."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PYTHON = f"python{sys.version_info[0]}.{sys.version_info[1]}"
 
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
-    """A machine with nothing but what a test puts there: call it with names of programs."""
+    """A machine with only the given programs: call it with their names."""
 
     def has(*programs: str, header: bool = False, prefix: str = "/usr", system: str = "linux"):
         for name in programs:
@@ -51,7 +51,7 @@ def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
         (("gcc", "clang++"), True, ("g++",), "sudo apt-get install g++"),
     ],
 )
-def test_what_is_missing_is_said_with_the_command_that_mends_it(
+def test_a_missing_tool_is_named_with_the_command_that_installs_it(
     machine, programs, header, tools, command
 ):
     machine("apt-get", *programs, header=header)
@@ -64,7 +64,7 @@ def test_what_is_missing_is_said_with_the_command_that_mends_it(
         require_compiler()
 
 
-def test_nothing_is_missing_where_both_are_there(machine):
+def test_with_both_tools_nothing_is_missing(machine):
     folder = machine("g++", "clang", header=True)
     assert cxx() == str(folder / "g++")
     assert inductor_lacks() is None
@@ -86,7 +86,7 @@ def test_triton_needs_a_c_compiler(machine):
         (f"install a C++ compiler and the headers of {PYTHON}", (), {"prefix": "/opt/python"}),
     ],
 )
-def test_where_apt_brings_nothing_no_package_is_named(machine, how, packages, there):
+def test_without_apt_no_package_is_named(machine, how, packages, there):
     machine(*["apt-get"] * bool(there), **there)
     found = inductor_lacks()
     assert (found.how, found.packages) == (how, packages)

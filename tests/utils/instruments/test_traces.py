@@ -58,7 +58,7 @@ def test_a_chrome_trace_of_a_gpu_is_read(tmp_path):
 
 
 def account(events):
-    """What each moment is spent on, by the table of lab 09's exercise 4."""
+    """What each moment is spent on, according to the table of exercise 4 of lab 09."""
     times = sorted({time for event in events for time in (event.start, event.end)})
     found, ran_dry_in_sync = Counter(), None
     for begin, end in zip(times, times[1:], strict=False):

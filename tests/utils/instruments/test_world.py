@@ -1,4 +1,4 @@
-"""The simulated world: what its network carries, when, and what it says of a world that stops."""
+"""The simulated world: its messages, their times, and its report on a deadlock."""
 
 import gc
 import math
@@ -43,7 +43,7 @@ def everything(rank, world, mine):
     return found
 
 
-def test_each_request_gives_what_it_promises():
+def test_each_request_has_the_documented_result():
     came = run(everything, 3, NUMBERS)
     lists = [[tensor.tolist() for tensor in result] for result in came.results]
     common = [[6.0, 18.0], [3.0, 9.0], [1.0, 5.0], [2.0, 4.0], [3.0, 9.0]]
@@ -59,7 +59,7 @@ def test_each_request_gives_what_it_promises():
     assert (came.seconds, came.waiting) == (0.5, {})
 
 
-def test_what_is_sent_is_a_copy_and_so_are_arguments():
+def test_messages_and_arguments_are_copies():
     def program(rank, world, tensor):
         if rank == 0:
             yield "send", 1, tensor
@@ -144,7 +144,7 @@ def test_collectives_are_matched_by_order_and_must_fit():
             run(program, 2)
 
 
-def test_who_has_come_to_its_end_is_missed():
+def test_waiting_for_a_finished_rank_is_reported():
     def program(rank, world):
         if rank:
             yield ("barrier",)
@@ -161,7 +161,7 @@ def test_who_has_come_to_its_end_is_missed():
         ((), "tuple"),
         (("sned", 1, torch.ones(1)), "there is no request 'sned'"),
         (("send", 1), "expected"),
-        (("send", 0, torch.ones(1)), "nobody sends to itself"),
+        (("send", 0, torch.ones(1)), "a rank can't send to itself"),
         (("send", True, torch.ones(1)), "whole numbers from 0 to 1"),
         (("recv", 2), "whole numbers"),
         (("recv", -1), "whole numbers"),
@@ -174,7 +174,7 @@ def test_who_has_come_to_its_end_is_missed():
         (("compute", math.inf), "seconds"),
     ],
 )
-def test_what_is_no_request_is_refused(request_, words):
+def test_invalid_requests_of_a_rank_are_refused(request_, words):
     def program(rank, world):
         yield request_
 
@@ -201,7 +201,7 @@ def test_a_world_has_an_end(monkeypatch):
         run(program, 2)
 
     def large(rank, world):
-        # few bytes of storage, and very many to copy
+        # tensors with few bytes of storage, and very many bytes to copy
         yield "all_reduce", torch.ones(1).expand(1 << 40), "sum"
 
     with pytest.raises(Endless, match="256 MiB"):
@@ -281,17 +281,17 @@ def test_a_message_may_change_on_its_way():
 
 
 def test_an_each_has_one_for_each_rank():
-    with pytest.raises(ValueError, match="an Each of 3 for 2 ranks"):
+    with pytest.raises(ValueError, match="an Each has 3 items for 2 ranks"):
         run(everything, 2, NUMBERS)
 
 
 def test_the_same_over_gloo(capsys):
     show_over_gloo(everything, 3, NUMBERS)
-    assert "every rank got what it got above" in capsys.readouterr().out
+    assert "the results are the same as above" in capsys.readouterr().out
 
 
 @pytest.mark.slow(2)
-def test_over_gloo_what_hangs_is_ended_and_what_raises_is_told(monkeypatch):
+def test_over_gloo_hanging_ranks_are_ended_and_exceptions_reported(monkeypatch):
     forked, fork = [], os.fork
     monkeypatch.setattr(os, "fork", lambda: forked.append(fork()) or forked[-1])
 
@@ -322,7 +322,7 @@ def test_over_gloo_what_hangs_is_ended_and_what_raises_is_told(monkeypatch):
             os.waitpid(pid, os.WNOHANG)  # it has been waited for
 
 
-def test_over_gloo_each_dtype_comes_as_it_was_sent_and_others_are_refused():
+def test_over_gloo_supported_dtypes_arrive_unchanged_and_others_are_refused():
     def sends(rank, world, *dtypes):
         came = []
         for dtype in dtypes:
@@ -340,7 +340,7 @@ def test_over_gloo_each_dtype_comes_as_it_was_sent_and_others_are_refused():
         over_gloo(sends, 2, torch.int16, seconds=20.0)
 
 
-def test_over_gloo_a_difference_is_told(capsys, monkeypatch):
+def test_over_gloo_a_difference_is_reported(capsys, monkeypatch):
     pid = os.getpid()
 
     def tells(rank, world):
@@ -348,9 +348,9 @@ def test_over_gloo_a_difference_is_told(capsys, monkeypatch):
         return 1 if os.getpid() == pid else 2
 
     show_over_gloo(tells, 2)
-    assert "rank 0 got something else" in capsys.readouterr().out
+    assert "rank 0 got another result" in capsys.readouterr().out
     show_over_gloo(both_send_first, 2, 1)
-    assert "because of the simulated world: rank 0 waits" in capsys.readouterr().out
+    assert "because the simulation failed: rank 0 waits" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -362,8 +362,8 @@ def test_over_gloo_a_difference_is_told(capsys, monkeypatch):
         (("reduce_scatter", [torch.ones(5)] * 5, "sum"), 1),
     ],
 )
-def test_what_a_collective_hands_out_counts(monkeypatch, request_, copies):
-    """A tensor of one number may have any shape, and five ranks get five copies of five."""
+def test_the_results_of_a_collective_count(monkeypatch, request_, copies):
+    """A tensor of one number may have a huge shape, and five ranks get five copies each."""
 
     def program(rank, world):
         yield request_

@@ -6,7 +6,7 @@ from utils.minigpt import corpus
 
 @pytest.fixture(autouse=True)
 def _one_thread():
-    """Tensors this small gain nothing from more, and test workers share the machine."""
+    """More threads do not help with such small tensors, and test workers share the machine."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
@@ -21,7 +21,7 @@ def data():
 
 @pytest.fixture
 def small_corpus(monkeypatch):
-    """Make every corpus that is built small."""
+    """Make every corpus small that a test builds."""
     monkeypatch.setattr(corpus, "TRAIN_LINES", {"named": 300, "unnamed": 100, "free": 20})
     monkeypatch.setattr(corpus, "LISTS_PER_VERB", 1)
     monkeypatch.setattr(corpus, "TEST_LINES", 30)

@@ -1,4 +1,4 @@
-"""The corpus holds what it says, and training shows nothing of what is held out."""
+"""The corpus has the stated content, and training shows no held-out combination."""
 
 import pytest
 
@@ -9,7 +9,7 @@ pytestmark = pytest.mark.slow(12)
 
 
 def read(words):
-    """Language, verb and tense of a line's cues, and its sentence, found from the words alone."""
+    """A line's language, verb, tense and sentence, found only from the line's words."""
     assert words[0] == "<bos>"
     assert words[-1] == "<eos>"
     language = LANGUAGES[words[1].strip("<>")]
@@ -21,7 +21,7 @@ def read(words):
 
 
 def person_of(language, sentence):
-    """The person of the sentence's subject, the longest one that fits."""
+    """The person of the sentence's subject. If several subjects fit, the longest counts."""
     for length in (3, 1):
         subject = " ".join(sentence[:length])
         for person, subjects in language.subjects.items():
@@ -79,7 +79,7 @@ def test_no_line_of_training_shows_verb_tense_and_person_of_a_combination_held_o
 
 
 def test_no_sentence_of_a_composed_combination_is_in_training(data):
-    """Found from the words: a sentence that only that combination could mean is nowhere."""
+    """The test searches for words that only a held-out combination can have."""
     meanings = {}
     for language in LANGUAGES.values():
         for cell in language.combinations():

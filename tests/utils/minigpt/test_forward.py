@@ -1,4 +1,4 @@
-"""NumPy and torch compute the same thing, and it is what it says: causal, of the stated sizes."""
+"""NumPy and torch compute the same; the model is causal and has the stated sizes."""
 
 import subprocess
 import sys
@@ -72,7 +72,8 @@ def test_numpy_and_torch_agree_at_every_position(model, tokens, numpy_run):
         numpy_side = getattr(numpy_run, name)
         assert numpy_side.dtype == np.float32
         assert numpy_side.shape == tuple(torch_side.shape)
-        # Logits reach 24, where float32's neighbours are 2e-6 apart: 1e-5 of one and of the value.
+        # Logits reach 24, where neighbouring float32 numbers are 2e-6 apart. The tolerance is 1e-5,
+        # absolute and relative.
         np.testing.assert_allclose(numpy_side, torch_side.numpy(), 1e-5, 1e-5, err_msg=name)
 
 
@@ -134,7 +135,8 @@ def test_softmax_is_swapped_in_one_line(tokens):
 def test_gradients_reach_every_parameter():
     model = MiniGPT(MiniGPTConfig(vocab_size=9, d_model=8, n_heads=2, d_ff=6, context=5))
     model(torch.randint(0, 9, (3, 5))).square().sum().backward()
-    # A key's bias moves a row of scores alike, which softmax does not see: its gradient is zero.
+    # The bias of the keys adds the same number to all scores of a row. This does not change the
+    # softmax, so the bias's gradient is zero.
     for name, p in model.named_parameters():
         assert p.grad is not None, name
         assert name.endswith("key.bias") or p.grad.abs().sum() > 0, name

@@ -1,4 +1,4 @@
-"""MiniGPT conjugates, and shows where it looked."""
+"""MiniGPT conjugates, and shows its attention."""
 
 import pytest
 import torch
@@ -28,13 +28,13 @@ from utils.minigpt import (
         ("they", "stop", "progressive", "they are stopping "),
     ],
 )
-def test_it_conjugates(subject, verb, tense, start):
+def test_the_model_conjugates(subject, verb, tense, start):
     text = generate(subject, verb=verb, tense=tense)
     assert text.startswith(start)
     assert text.endswith(".")
 
 
-def test_it_denies():
+def test_the_model_negates():
     assert generate("yo", verb="hablar", tense="past", negative=True).startswith("yo no hablé ")
     text = generate("he", verb="speak", tense="present", negative=True)
     assert text.startswith("he does not speak ")
@@ -54,7 +54,7 @@ def test_it_denies():
         ("yo", "speak", "past", "'yo' is not a subject of 'speak' that MiniGPT knows: I, you"),
     ],
 )
-def test_what_does_not_go_together_is_refused(subject, verb, tense, said):
+def test_contradictory_requests_are_refused(subject, verb, tense, said):
     with pytest.raises(ValueError, match=said):
         generate(subject, verb=verb, tense=tense)
 
@@ -101,7 +101,7 @@ def test_a_learners_model_and_softmax_are_used():
     assert generate("yo", verb="hablar", tense="past") == text
 
 
-def test_loading_spends_no_seed():
+def test_loading_uses_no_random_number():
     torch.manual_seed(3)
     expected = torch.rand(2)
     torch.manual_seed(3)

@@ -71,7 +71,7 @@ def test_a_mistyped_folder_is_an_error_and_no_network_is_asked():
     assert done.stdout == ""
 
 
-def test_no_seed_is_spent():
+def test_the_seed_is_not_used():
     torch.manual_seed(1)
     hf.hf_model()
     spent = torch.rand(1)

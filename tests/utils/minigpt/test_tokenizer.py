@@ -1,4 +1,4 @@
-"""Words to ids and back, and clear words about what is unknown."""
+"""Words to ids and back, and clear messages about unknown words."""
 
 import json
 import re
@@ -70,7 +70,7 @@ def test_saving_and_loading_gives_the_same_tokenizer_and_bytes(tokenizer, tmp_pa
     "content",
     ["", "[]", "{}", '{"model": {"vocab": {"<pad>": 0, "<bos>": 2}}}', '{"model": {"vocab": {}}}'],
 )
-def test_what_is_no_tokenizer_file_is_refused_by_name(tmp_path, content):
+def test_an_invalid_tokenizer_file_is_refused_by_name(tmp_path, content):
     path = tmp_path / "tokenizer.json"
     path.write_text(content)
     with pytest.raises(ValueError, match=r"tokenizer\.json is not a word-level tokenizer file"):

@@ -88,7 +88,7 @@ def test_only_matrices_decay():
 
 
 @pytest.mark.parametrize("warn_only", [True, False])
-def test_what_is_deterministic_returns_to_what_it_was(warn_only):
+def test_the_deterministic_setting_is_restored(warn_only):
     before = torch.are_deterministic_algorithms_enabled()
     torch.use_deterministic_algorithms(True, warn_only=warn_only)
     try:
@@ -183,7 +183,7 @@ def test_the_second_model_knows_every_tense_but_one():
     assert min(*found["es"].values(), *found["en"].values()) > 0.9
 
 
-def test_an_ngram_counts_shares_and_never_gives_nothing():
+def test_an_ngram_gives_shares_and_never_zero():
     lines = [Line(tuple("xabab"), 1, None), Line(tuple("xaab"), 1, None)]
     gram = NGram(2, vocab_size=4).fit(lines)
     total = sum(gram.probability(("a",), word) for word in "abxy")
@@ -192,7 +192,8 @@ def test_an_ngram_counts_shares_and_never_gives_nothing():
     before = gram.perplexity(lines)
     after = gram.tune(lines).perplexity(lines)
     assert 1 < after < before < 4
-    # After a: b three times of four; tuned on its own lines, it trusts the longest history.
+    # After a comes b, in three of four cases. Tuned on its own lines, the model trusts the longest
+    # history.
     assert gram.probability(("a",), "b") == pytest.approx(0.75, abs=0.02)
 
 

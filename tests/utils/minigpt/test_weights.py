@@ -1,4 +1,4 @@
-"""The shipped files are whole, and a file that is not says what is wrong with it."""
+"""The shipped files are complete, and a damaged file gives an error that says why."""
 
 import json
 import shutil
@@ -43,7 +43,7 @@ def refusal(path):
     return message
 
 
-def test_what_is_shipped_is_small_and_loads():
+def test_the_shipped_files_are_small_and_load():
     sizes = {p.relative_to(DATA).as_posix(): p.stat().st_size for p in DATA.rglob("*.*")}
     second = sum(size for name, size in sizes.items() if "/" in name)
     assert sum(sizes.values()) - second < 1_000_000

@@ -1,4 +1,4 @@
-"""Drills answer in place when they are live, stand complete on paper, and never wait."""
+"""Drills answer in place when live, are complete on paper, and never wait."""
 
 from __future__ import annotations
 
@@ -143,14 +143,14 @@ def test_outside_ipython_the_question_is_printed(capsys):
     assert capsys.readouterr().out == "Strides of `W.t()`?\n  - (1, 64)\n  - (600, 1)\n"
 
 
-def test_text_is_escaped_and_code_is_set(monkeypatch, published):
+def test_text_is_escaped_and_code_is_formatted(monkeypatch, published):
     monkeypatch.setenv(audience.BUILD, "1")
     drills.true_false("`2**3 < 2**4` and **<b>**", True, "8 < 16.")
     assert "<code>2**3 &lt; 2**4</code>" in published[0]["text/html"]
     assert "<strong>&lt;b&gt;</strong>" in published[0]["text/html"]
 
 
-def test_emphasis_is_set_and_a_product_is_not(monkeypatch, published):
+def test_emphasis_is_formatted_and_a_product_is_not(monkeypatch, published):
     monkeypatch.setenv(audience.BUILD, "1")
     why = "To *run* it (*all of it*), **once**; 2 * 3 * 4, a*b*c and `*p`, `q*`."
     drills.true_false("?", True, why)

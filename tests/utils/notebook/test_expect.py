@@ -72,7 +72,7 @@ def test_no_storage_is_shared_where_there_is_no_memory():
 
 
 @pytest.mark.parametrize("dtype", [torch.int64, torch.int16, torch.float16, torch.complex64])
-def test_what_is_typed_takes_the_dtype_of_what_came(dtype):
+def test_a_typed_expectation_takes_the_dtype_of_the_result(dtype):
     expect_close("numbers", torch.tensor([1, 2], dtype=dtype), [1, 2])
     with pytest.raises(ExpectationFailed, match="values"):
         expect_close("numbers", torch.tensor([1, 2], dtype=dtype), [1, 3])

@@ -89,7 +89,7 @@ def test_the_rule_for_jupyterlabs_dark_theme_names_the_figures_class():
 
 
 @pytest.mark.parametrize("alt", ["", "  \n", None, 3])
-def test_a_figure_without_words_is_refused(alt):
+def test_a_figure_without_alternative_text_is_refused(alt):
     with pytest.raises(ValueError, match="alternative text"):
         mime_bundle(drawn(), alt=alt)
 
@@ -108,7 +108,7 @@ def test_pyplots_own_figure_is_closed_so_that_it_is_not_shown_twice(monkeypatch,
     assert not plt.fignum_exists(figure.number)
 
 
-def test_a_figure_is_left_as_it_was():
+def test_a_figure_is_not_changed():
     figure = drawn()
     figure.set_facecolor("red")
     before = figure.dpi, figure.get_facecolor(), figure.canvas
@@ -125,7 +125,7 @@ def test_corners_are_round_and_the_card_is_opaque():
     assert image.getpixel((image.width // 2, 2)) == (*card, 255)
 
 
-def test_what_moves_looks_as_what_stands():
+def test_a_moving_figure_looks_like_a_still_one():
     made = (Image.open(io.BytesIO(form(drawn()))) for form in (jpeg, png))
     moving, still = (image.convert("RGBA").convert("RGB") for image in made)
     assert moving.size == still.size
@@ -161,7 +161,7 @@ def test_in_ipython_the_bundle_is_published(monkeypatch):
     assert [set(bundle) for bundle in published] == [{"text/html", "text/plain"}]
 
 
-def test_where_nobody_looks_the_words_stand_alone(monkeypatch):
+def test_without_a_viewer_only_the_words_are_shown(monkeypatch):
     monkeypatch.setenv(audience.TEXT_ONLY, "1")
     monkeypatch.setattr(figures, "png", lambda _: pytest.fail("a picture was drawn"))
     assert figures.mime_bundle(Figure(), alt="a  line") == {"text/plain": "[figure] a line"}

@@ -1,4 +1,4 @@
-"""What learners' copies of labs, of lessons and of the start page import from older places."""
+"""Learners' copies of labs, lessons and the start page may import from older places."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The course's look: readable, told apart without colour, and nothing changed on import."""
+"""The course's style: readable, distinguishable without colour, and without effects on import."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Launches every rule of the table on a GPU that isn't there: binding, specialising and compiling
-are Triton's own, only the driver is a stand-in. Prints what came of it, as JSON. Run as a script,
-for the stand-in stays for the rest of a process.
+"""Launches every rule of the table on an absent GPU, and prints the results as JSON.
+
+Binding, specialising and compiling are Triton's own; only the driver is replaced. Run this as a
+script, because the replaced driver stays for the rest of a process.
 """
 
 import json
@@ -22,7 +23,7 @@ DTYPES = {2: torch.bfloat16, 4: torch.float32, 8: torch.float64}
 
 
 class StandIn:
-    """As much of a driver as compiling asks for: an H200's."""
+    """The part of a driver for an H200 that compiling needs."""
 
     def get_current_device(self) -> int:
         return 0

@@ -1,4 +1,4 @@
-"""The checks that a GPU runs live, run here on the CPU; and what a wrong kernel brings."""
+"""The checks that a GPU runs, here on the CPU; and their failure on wrong kernels."""
 
 import pytest
 import torch
@@ -22,7 +22,7 @@ def test_holds_on_the_cpu(check, request):
 
 
 @pytest.mark.usefixtures("nothing_compiles")
-def test_what_needs_a_compiler_is_not_run_without_one():
+def test_checks_that_need_a_compiler_are_not_run_without_one():
     with pytest.raises(NotRun, match=r"there is no g\+\+"):
         softmax_checks.check_compile(CPU)
 

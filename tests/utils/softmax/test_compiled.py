@@ -1,4 +1,4 @@
-"""Compiled for a GPU that isn't there: what the texts show, and what is refused."""
+"""Compilation for an absent GPU: its code, and refusals."""
 
 import re
 
@@ -58,7 +58,7 @@ def add(x_ptr, y_ptr, n, BLOCK: tl.constexpr, KIND: tl.constexpr):
     tl.store(y_ptr + at, x + x, mask=at < n)
 
 
-def test_any_kernel_can_be_compiled_and_what_it_says_of_itself_is_kept():
+def test_any_kernel_can_be_compiled_and_its_metadata_are_kept():
     signature = {"x_ptr": "*fp32", "y_ptr": "*fp32", "n": "i32"}
     constants = {"BLOCK": 256, "KIND": tl.float16}
     kernel = compile_kernel(add, signature, constants, num_warps=2)
@@ -67,14 +67,14 @@ def test_any_kernel_can_be_compiled_and_what_it_says_of_itself_is_kept():
     assert ".reqntid 64" in kernel.ptx
 
 
-def test_what_triton_says_of_a_kernel_that_is_wrong_is_shown():
+def test_tritons_message_about_a_wrong_kernel_is_shown():
     signature = {"x_ptr": "*fp32", "y_ptr": "*fp32", "n": "i32"}
     with pytest.raises(CompileError, match=r"(?s)add did not compile for sm_90.*power of 2"):
         compile_kernel(add, signature, {"BLOCK": 100, "KIND": tl.float32})
 
 
 def test_arguments_must_be_complete():
-    with pytest.raises(ValueError, match="add takes x_ptr, y_ptr, n, BLOCK, KIND: each must be in"):
+    with pytest.raises(ValueError, match="add takes x_ptr, y_ptr, n, BLOCK, KIND: list each once"):
         compile_kernel(add, {"x_ptr": "*fp32"}, {"BLOCK": 256})
 
 
@@ -83,10 +83,10 @@ def test_arguments_must_be_complete():
     [
         ({"target": "h100"}, 'expected "sm_80"'),
         ({"dtype": torch.int32}, "dtype: expected"),
-        ({"align": 16}, "dividing columns=600"),
-        ({"align": 3}, "align: expected 1, 2, 4, 8 or 16"),
+        ({"align": 16}, "must divide the number of columns"),
+        ({"align": 3}, "align must be 1, 2, 4, 8 or 16"),
     ],
 )
-def test_what_cannot_be_is_refused(arguments, says):
+def test_invalid_compilations_are_refused(arguments, says):
     with pytest.raises(ValueError, match=says):
         compiled(**arguments)

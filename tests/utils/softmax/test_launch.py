@@ -1,4 +1,4 @@
-"""The table covers everything; what it holds binds, compiles and spills nothing, without a GPU."""
+"""The table covers every shape; its rules bind and compile without spills, without a GPU."""
 
 import json
 import os
@@ -23,7 +23,7 @@ def test_every_width_has_a_launch_that_can_hold_it(direction, itemsize):
             assert launch.loop or power_of_two(columns) <= launch.tile
             assert launch.tile == power_of_two(launch.tile)
             assert launch.warps in (1, 2, 4, 8, 16, 32)
-            # 65536 registers of a multiprocessor among its threads, an element takes one or two
+            # a multiprocessor has 65536 registers for all its threads; an element takes one or two
             assert launch.tile * max(1, itemsize // 4) <= 65536
 
 

@@ -1,4 +1,4 @@
-"""The public function: what it refuses, what it returns, and where it fits in."""
+"""The public function: its refusals, its results and its use."""
 
 import subprocess
 import sys
@@ -58,7 +58,7 @@ def test_an_lm_head_takes_it_in_one_line():
     torch.testing.assert_close(head(x), want)
 
 
-def test_nothing_is_said_on_stderr(capfd):
+def test_stderr_stays_empty(capfd):
     row_softmax(torch.full((2, 5), -torch.inf))
     row_softmax(torch.full((2, 5), torch.nan))
     row_softmax(torch.full((2, 5000), -torch.inf))
@@ -73,6 +73,7 @@ def test_without_triton_it_imports_and_says_what_is_missing(monkeypatch):
 
 
 def test_importing_it_imports_no_triton():
-    # importing torch._dynamo, as a custom op's first call does, would; importing ours must not
+    # the first call of a custom op imports torch._dynamo, which imports Triton; importing our
+    # module must not do this
     code = "import sys, utils.softmax; sys.exit('triton' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT).returncode == 0

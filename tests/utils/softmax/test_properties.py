@@ -1,4 +1,4 @@
-"""For whatever shape, strides, dtype, values and tiling: what float64 says, and no more."""
+"""For any shape, strides, dtype, values and tiling, the results agree with float64."""
 
 import pytest
 import torch

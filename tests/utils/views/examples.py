@@ -1,4 +1,4 @@
-"""A call of every view, with long words and large numbers where it takes any."""
+"""A call of every view, with long words and large numbers if it takes any."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def half(x):
 
 
 def without_the_sum(gm):
-    """The graph with x * 2 + 1 made x * 2."""
+    """The graph with x * 2 in place of x * 2 + 1."""
     for node in list(gm.graph.nodes):
         if node.target is operator.add:
             node.replace_all_uses_with(node.args[0])
@@ -207,6 +207,13 @@ def graph_of_a_layer():
     return (hidden * hidden + hidden).sum(), {"weight": weight}
 
 
+def in_groups(program, down, across, group):
+    first = program // (group * across) * group
+    high = min(down - first, group)
+    inside = program % (group * across)
+    return first + inside % high, inside // high
+
+
 OPS = [
     "aten::mm", "aten::mul.Tensor", "aten::relu", "aten::t", "aten::add_.Tensor", "aten::linear",
     "aten::matmul", "aten::reshape", "aten::softmax.int", "aten::_softmax",
@@ -230,6 +237,7 @@ EXAMPLES = {
     "cache_growth": lambda: views.cache_growth(
         cache(MiniGPTConfig(), 9), MiniGPTConfig(), prompt=5
     ),
+    "causal_tiles": lambda: views.causal_tiles(4000, block_q=256, block_k=1024),
     "course_path": lambda: views.course_path(PHASES, here=1),
     "dispatch_bars": lambda: views.dispatch_bars(
         MiniGPT(MiniGPTConfig()), torch.zeros(1, 32, dtype=torch.int64)
@@ -269,7 +277,11 @@ EXAMPLES = {
     ),
     "message_lines": lambda: views.message_lines(runs()),
     "module_tree": lambda: views.module_tree(nn.Linear(2, 3)),
+    "my_minigpt": lambda: views.my_minigpt(Linear=nn.Linear, LayerNorm=nn.BatchNorm1d),
     "next_word": lambda: views.next_word(logits(), [f"comprendiéramos{k}" for k in range(600)]),
+    "online_softmax": lambda: views.online_softmax(
+        [-12345.67, -math.inf, *(-1.2345 * (-1) ** k * k for k in range(30))], 4
+    ),
     "pipeline_gantt": lambda: views.pipeline_gantt(
         {"GPipe": all_forward(8, 32), "1F1B": ALTERNATING, "with a mistake": WRONG}
     ),
@@ -289,6 +301,10 @@ EXAMPLES = {
         {"row by row": lines_of_ones, "at once": at_once}, lambda n: (torch.ones(n, 8),), [1, 4, 64]
     ),
     "stride_explorer": lambda: views.stride_explorer(torch.randn(64, 600).t()),
+    "tile_intensity": lambda: views.tile_intensity(
+        65536, 128256, 16384, block_m=256, itemsize=4, peak_flops=67e12, peak_bandwidth=3.35e12
+    ),
+    "tile_order": lambda: views.tile_order(in_groups, 12, 12, group=5, at_once=7),
     "timing_spread": lambda: views.timing_spread({"before": [*SLOW, 0.9], "after": QUICK}),
     "two_lanes": lambda: views.two_lanes({kind: drawn(kind, 3, steps=1) for kind in KINDS}),
 }

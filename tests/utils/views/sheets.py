@@ -1,4 +1,4 @@
-"""What is asked of a picture and its words."""
+"""Requirements on a picture and its words."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MAX_BYTES = 90_000  # of a picture
 
 
 def check(figure: Figure, alt: str, *words: str) -> None:
-    """Assert that a picture has the course's width and is small, and that its words say these."""
+    """Assert that a picture has the course's width, is small, and has these words in its text."""
     for word in words:
         assert word in alt
     page = mime_bundle(figure, alt=alt)["text/html"]

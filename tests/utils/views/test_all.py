@@ -1,4 +1,4 @@
-"""What is asked of every view, whatever it shows."""
+"""Requirements on every view."""
 
 from __future__ import annotations
 
@@ -34,20 +34,20 @@ STILL = {
     "flops_by_operator", "graph_rewrite", "loss_curves", "machine_report", "memory_bars",
     "memory_timeline", "module_tree", "port_difference", "row_lanes", "saved_bytes", "share_map",
 }  # fmt: skip
-# Drawn for a window of 820 pixels; the others' letters can be read at half of that, too.
+# These views need a window of 820 pixels; the letters of other views are legible at half of it.
 SMALL_LETTERS = {
     "autograd_graph", "backward_stepper", "broadcast_aligner", "course_path", "dropout_modes",
     "dtype_range", "dtype_ruler", "finite_difference_error", "machine_report", "memory_bars",
     "module_tree", "port_difference", "share_map", "stride_explorer",
 }  # fmt: skip
-SMALLEST = 13  # CSS pixels of a letter; 6.7 where the sheet is 420 pixels wide
+SMALLEST = 13  # CSS pixels of a letter; 6.7 if the sheet is 420 pixels wide
 MARGIN = 20
-# Of CPU, for a redraw that a slider asks for; it takes about 0.08 where others work, too.
+# CPU time for a redraw after a slider moved; on a busy machine it takes about 0.08.
 SECONDS = 0.15
-MAX_BYTES = 125_000  # of a picture, the fullest
-PLACES = 8  # of the controls that are tried, in a proof
-SOME_PLACES = 4  # else: where they start, and others of the eight, which the seed of the run draws
-SOME = 3  # views of each sort, for what `present` does with any; in a proof all are asked
+MAX_BYTES = 125_000  # of the fullest picture
+PLACES = 8  # places of the controls that a proof tries
+SOME_PLACES = 4  # in other runs: the start, and three others of the eight, by the seed
+SOME = 3  # views of each sort, for tests of `present`; a proof uses all
 
 pytestmark = pytest.mark.slow(25)
 
@@ -71,7 +71,7 @@ def some(seeds, full):
 def published(call, *variables):
     """Return what a call publishes in a notebook's kernel, for an audience."""
     found: list[dict] = []
-    importlib.import_module("torch._dynamo")  # which asks IPython for more than a kernel
+    importlib.import_module("torch._dynamo")  # it needs more of IPython than the kernel below has
     with pytest.MonkeyPatch.context() as patch:
         for variable in (audience.BUILD, audience.FRAMES, audience.TEXT_ONLY):
             patch.delenv(variable, raising=False)
@@ -85,7 +85,7 @@ def published(call, *variables):
 
 @cache
 def live(name):
-    """Call a view once, live: what it publishes, and the call of `present` that it comes to."""
+    """Call a view once, live; return what it publishes, and its call of `present`."""
     module, calls = importlib.import_module(f"utils.views.{name}"), []
     present = module.present
 
@@ -100,7 +100,7 @@ def live(name):
 
 @pytest.fixture
 def states(name, seeds, full):
-    """Draws the view at some places of its controls, as often as it is asked."""
+    """Functions that draw the view at some places of its controls."""
     _, (draw, *controls), _ = live(name)
     if not all(control.offered for control in controls):
         return [lambda: draw(*(control.start for control in controls))]
@@ -166,7 +166,7 @@ def test_outside_ipython_it_prints_its_words(some, capsys):
 
 
 def test_no_words_are_cut_off_or_lie_over_others(name, states, monkeypatch):
-    """Nor are they too small, and all sheets are equally high."""
+    """The words are large enough, too, and all sheets have the same height."""
     if name in SMALL_LETTERS:
         return
     written: list[tuple[float, float, float, float, str, float]] = []
@@ -210,7 +210,7 @@ def test_a_redraw_is_quick_enough_for_a_control(name, states):
     assert min(taken) < SECONDS
 
 
-def test_what_is_drawn_for_the_site_leaves_the_random_state(monkeypatch):
+def test_drawing_for_the_site_keeps_the_random_state(monkeypatch):
     torch.manual_seed(3)
     wanted = torch.rand(1)
     torch.manual_seed(3)

@@ -23,7 +23,7 @@ view = importlib.import_module("utils.views.block_mask")
         (100_000, 1024, ["98 programs of 1,024", "Program 97: elements 99328 to 99999, then 352"]),
     ],
 )
-def test_what_is_drawn_is_said(n, block, words):
+def test_the_words_describe_the_drawing(n, block, words):
     figure, alt = view.draw(n, block)
     for word in words:
         assert word in alt

@@ -35,7 +35,7 @@ rewrite, guards, fusion, saved = map(view, NAMES)
 
 @pytest.fixture(scope="module")
 def pictures():
-    """Each view in all its states."""
+    """Name -> the pictures of a view in all its states."""
     pairs = rewrite.aligned(
         rewrite.read(captured(half, PAIR[0])[0]),
         rewrite.read(without_the_sum(captured(half, PAIR[0])[0])),
@@ -67,7 +67,7 @@ def drawn(name, request):
 
 
 WORDS = {
-    "graph_rewrite": ["1 node went, 0 nodes came", "add, add(mul, 1)", "truediv"],
+    "graph_rewrite": ["1 node removed, 0 nodes added", "add, add(mul, 1)", "truediv"],
     "guard_counter": ["7 calls, 5 graphs", "5 rows: graph 2 takes it", "The first graph is made"],
     "fusion_map": ["by rows: ", "from “y = x * torch.sigmoid(gate)”", "reads 24.6 kB"],
     "saved_bytes": ["eager: ", "minimum cut: ", "budget 0: ", "Lit: eager"],
@@ -75,12 +75,12 @@ WORDS = {
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_it_says_what_it_draws(name, drawn):
+def test_the_text_describes_the_drawing(name, drawn):
     check(*drawn[0](), *WORDS[name])
 
 
 def with_a_root(gm):
-    """The graph with a node more, which nobody reads."""
+    """The graph with one more node, which no node reads."""
     (total,) = (node for node in gm.graph.nodes if node.target is operator.add)
     with gm.graph.inserting_after(total):
         gm.graph.call_function(torch.sqrt, (total,))
@@ -91,11 +91,11 @@ def with_a_root(gm):
     ("change", "end"),
     [
         (lambda gm: gm, "output, returns truediv."),
-        (without_the_sum, "Went: add, read by pow_1."),
-        (with_a_root, "Came: sqrt, read by nobody."),
+        (without_the_sum, "Removed: add, read by pow_1."),
+        (with_a_root, "Added: sqrt, read by nobody."),
     ],
 )
-def test_what_went_and_what_came_is_named_with_its_readers(change, end):
+def test_removed_and_added_nodes_are_named_with_their_readers(change, end):
     graphs = captured(half, PAIR[0])[0], change(captured(half, PAIR[0])[0])
     _, alt = rewrite.draw(rewrite.aligned(*map(rewrite.read, graphs)))
     assert alt.strip().endswith(end)
@@ -127,7 +127,7 @@ def test_bytes_of_all_ways():
         saved.eager(by_rows, wanted),
         *(saved.compiled(name, by_rows, wanted) for name in ("plain cut", "minimum cut")),
     )
-    assert eager.inputs == size  # x; of the gate its sigmoid is kept
+    assert eager.inputs == size  # x; of the gate only the sigmoid is saved
     assert cut.total < plain.total <= eager.total
     assert cut.inputs == 2 * size
     layer = torch.nn.Linear(48, 3)
@@ -143,7 +143,7 @@ def test_bytes_of_all_ways():
         (lambda: views.saved_bytes(half, PAIR[0].requires_grad_(), way=6), "1 to 5 ways, got 6"),
     ],
 )
-def test_what_cannot_be_shown_is_refused(call, words):
+def test_invalid_graphs_and_calls_are_refused(call, words):
     with pytest.raises(ValueError, match=words):
         call()
 

@@ -1,4 +1,4 @@
-"""Views of the dispatcher: who wins a call, what a call passes, what the table holds, and FLOPs."""
+"""Views of the dispatcher: who wins a call, what a call passes, what is in the table, and FLOPs."""
 
 from __future__ import annotations
 
@@ -184,7 +184,7 @@ def test_dispatch_bars_of_a_linear_layer():
     check(*bars.draw(calls, 1), f"AutogradCPU (composite), {len(every) - 1} more inside.")
 
 
-def test_one_call_is_told_with_its_keys_its_winner_and_the_files():
+def test_one_call_is_described_with_its_keys_its_winner_and_the_files():
     calls = linear_trace(2, 8, 64)
     inside = [call.name for _, call in calls[0].walk()]
     keys = "dispatched at AutogradCPU, ADInplaceOrView, BackendSelect and CPU: AutogradCPU"
@@ -202,16 +202,16 @@ def test_one_call_is_told_with_its_keys_its_winner_and_the_files():
     )
 
 
-def test_what_is_no_operator_was_not_dispatched():
+def test_functions_other_than_operators_are_not_dispatched():
     def backward():
         torch.ones(2, requires_grad=True).relu().sum().backward()
 
     calls = dispatch.trace(backward)
     nodes = [call for call in calls if not call.path]
-    check(*bars.draw([*nodes, *calls], 1), "is no operator: nothing is looked up. Level 1")
+    check(*bars.draw([*nodes, *calls], 1), "is not an operator: nothing is looked up. Level 1")
 
 
-def test_the_bars_are_the_calls_and_what_is_left_out_is_counted(model_trace):
+def test_the_bars_are_the_calls_and_omitted_ones_are_counted(model_trace):
     total = sum(1 for top in model_trace for _ in top.walk())
     for depth, first in itertools.product((1, 2, 9), (0, 7, len(model_trace) - 1)):
         shown = bars.bars(model_trace[first:], depth)
@@ -273,7 +273,7 @@ def test_dispatch_table():
         "composite at AutogradCPU, Meta, SparseCPU, CUDA and CPU",
         "aten::t: kernel at FuncTorchBatched and ADInplaceOrView; falls through at AutocastCPU",
     )
-    check(*table.draw(["aten::mm"], ["Lazy"], "aten::mm", "Lazy"), "has a kernel", "Lazy: ")
+    check(*table.draw(["aten::mm"], ["Lazy"], "aten::mm", "Lazy"), "has its own kernel", "Lazy: ")
 
 
 def test_the_table_says_what_a_slot_holds():
@@ -346,8 +346,8 @@ class Cubed(nn.Module):
         return square @ square
 
 
-def test_what_no_parabola_fits_is_refused():
-    with pytest.raises(ValueError, match="do not grow as the square"):
+def test_counts_that_no_parabola_fits_are_refused():
+    with pytest.raises(ValueError, match="not a polynomial of degree 2"):
         flops.measure(Cubed(), torch.zeros(1, 4, dtype=torch.int64))
 
 
@@ -373,12 +373,12 @@ def test_without_a_product_of_activations_attention_is_never_half():
         (lambda: views.flops_by_operator(MiniGPT(), torch.zeros(1, 2000)), ValueError, "to 1024"),
     ],
 )
-def test_what_cannot_be_drawn_is_refused_in_words(call, error, says):
+def test_invalid_input_is_refused_in_words(call, error, says):
     with pytest.raises(error, match=says.replace("(", r"\(").replace(")", r"\)")):
         call()
 
 
-def test_words_can_be_read_on_every_ground():
+def test_words_can_be_read_on_every_background():
     shown = [*_slots.KINDS.values(), _slots.NOTHING, _slots.FALLS_THROUGH, _slots.OTHER]
     for kind in (*shown, *_slots.LAYERS):
         assert contrast(kind.fill, kind.ink) >= 4.5, kind

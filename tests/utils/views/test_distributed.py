@@ -68,7 +68,7 @@ def test_a_chunk_holds_the_numbers_of_those_that_it_has_passed():
     check(*ring.draw(found, 1), "Step 1 of 4: 0 of 9", "Rank 1: chunk 0 of 0+1; chunk 1 of 1")
 
 
-def test_what_a_ring_sends_is_what_the_same_ring_sends_in_the_simulated_world():
+def test_a_ring_sends_the_same_as_in_the_simulated_world():
     def around(rank, world, x):
         for _ in range(2 * (world - 1)):
             to, source = (rank + 1) % world, (rank - 1) % world
@@ -87,7 +87,7 @@ def test_what_a_ring_sends_is_what_the_same_ring_sends_in_the_simulated_world():
         ([torch.ones(4)] * 2, 3, "step: expected 0 to 2"),
     ],
 )
-def test_what_is_no_ring_is_refused(tensors, step, says):
+def test_an_invalid_ring_is_refused(tensors, step, says):
     with pytest.raises(ValueError, match=says):
         views.ring_stepper(tensors, step=step)
 
@@ -95,7 +95,7 @@ def test_what_is_no_ring_is_refused(tensors, step, says):
 # message_lines
 
 
-def test_waiting_is_told_apart_from_sending():
+def test_waiting_is_distinguished_from_sending():
     found = lines.read(run(shift, 3, torch.ones(5), (1, 2), latency=1.0))
     assert found.seconds == 3.5
     assert lines.doing(found, 0, 0.5) == "receives from 2"
@@ -115,7 +115,7 @@ def test_a_message_in_a_buffer_makes_nobody_wait_but_the_receiver():
     assert found.seconds == 1.5
 
 
-def test_who_waits_for_ever_is_named():
+def test_a_rank_that_waits_for_ever_is_named():
     found = lines.read(stuck(latency=1.0))
     assert [(rank, whom) for rank, _, _, whom in found.stuck] == [(0, (1,)), (1, (2,)), (2, (0,))]
     words = "mine: ranks 0, 1 and 2 wait for ever.", "rank 2: waits to send to rank 0, for ever"
@@ -169,7 +169,7 @@ def test_units_are_blocks_and_a_tied_parameter_counts_once():
     assert units == {"embedding": 40, "blocks.0": 20, "blocks.1": 20, "its own": 3}
 
 
-def test_what_is_cut_is_a_share_and_one_unit_is_whole():
+def test_memory_is_divided_by_shares_and_one_unit_is_whole():
     units = memory.read({"a": 100, "b": 60})
     assert sum(memory.held(units, "DDP", 4, "float32").values()) == 16 * 160
     assert memory.held(units, "ZeRO-1", 4, "float32")["optimizer"] == 8 * 40
@@ -243,6 +243,6 @@ def test_a_schedule_that_stands_still_is_red():
         ({"a": WRONG}, {"schedule": "b"}, "schedule: expected a"),
     ],
 )
-def test_what_is_no_schedule_is_refused(schedules, how, says):
+def test_an_invalid_schedule_is_refused(schedules, how, says):
     with pytest.raises(ValueError, match=says):
         views.pipeline_gantt(schedules, **how)

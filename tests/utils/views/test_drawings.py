@@ -1,4 +1,4 @@
-"""Each view draws what it is given, says it in words, and stays small; odd inputs included."""
+"""Each view draws its input, describes the input in words, and stays small, even for odd inputs."""
 
 from __future__ import annotations
 
@@ -68,8 +68,8 @@ def test_stride_explorer(case):
         (1.0, ["exact in each"]),
         (-3.3, ["sign 1"]),
         (0.0, ["(zero)"]),
-        (float("nan"), ["nan is a pattern of its own"]),
-        (float("-inf"), ["-inf is a pattern of its own"]),
+        (float("nan"), ["nan has special bits"]),
+        (float("-inf"), ["-inf has special bits"]),
         (1e300, ["inf"]),
         (5e-324, ["zero"]),
     ],
@@ -163,7 +163,7 @@ STEPS = {"c": "a * b", "d": "c + a", "L": "d ** 2"}
     [
         (0, ["Forward is done: L = 64", "Not visited yet: L, d, c, b, a"]),
         (1, ["begins at L"]),
-        (3, ["c is used by d alone", "Not visited yet: b, a"]),
+        (3, ["Only d uses c: d's adjoint", "Not visited yet: b, a"]),
         (5, ["2 paths meet at a, and paths add: 64", "a: 16 · 1 + 16 · 3 = 64", "b: 16 · 2 = 32"]),
     ],
 )
@@ -216,7 +216,7 @@ def test_course_path():
         "00 Hello, done",
         "needs 02 and 04",
     )
-    check(*drawing("course_path")(PHASES), "Each phase stands on")
+    check(*drawing("course_path")(PHASES), "Each phase builds on")
 
 
 def test_the_boxes_of_the_course_path_link_their_lessons():
@@ -226,7 +226,7 @@ def test_the_boxes_of_the_course_path_link_their_lessons():
     assert links[7].words == "lesson 07, Training"
     boxes = [link.box for link in links]
     assert all(0 < x < x + w < 1 and 0 < y < y + h < 1 for x, y, w, h in boxes)
-    assert len({(x, y) for x, y, _, _ in boxes}) == len(PHASES)  # none over another
+    assert len({(x, y) for x, y, _, _ in boxes}) == len(PHASES)  # no label is over another label
 
 
 def test_loss_curves_say_what_y_counts(monkeypatch):
@@ -275,12 +275,12 @@ def test_loss_curves_say_what_y_counts(monkeypatch):
         (lambda: views.block_mask(10, 3), ValueError, "BLOCK: expected 1, 2"),
     ],
 )
-def test_what_cannot_be_drawn_is_refused_in_words(call, error, says):
+def test_invalid_input_is_refused_in_words(call, error, says):
     with pytest.raises(error, match=says):
         call()
 
 
-def test_the_learners_tensor_is_left_alone():
+def test_the_learners_tensor_is_not_changed():
     x = torch.randn(3, 4, requires_grad=True)
     before, version = x.detach().clone(), x._version
     drawing("stride_explorer")(x.t(), (1, 1))

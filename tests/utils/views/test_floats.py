@@ -56,7 +56,7 @@ def test_bits_read_back_are_the_value(value, dtype):
     signed = word - (1 << kept.format.bits) if dtype.itemsize > 1 and kept.sign == "1" else word
     want = torch.tensor(value, dtype=torch.float64).to(dtype).double().item()
     again = torch.tensor(signed, dtype=INTEGERS[dtype.itemsize]).view(dtype)
-    # what e4m3 cannot hold becomes 448 in torch 2.13 and nan in 2.11
+    # a number too large for e4m3 becomes 448 in torch 2.13 and nan in 2.11
     assert again.double().item() == pytest.approx(kept.value, rel=0, nan_ok=True)
     assert kept.value == pytest.approx(want, rel=0, nan_ok=True)
 
@@ -83,7 +83,7 @@ def test_beyond_e4m3_is_never_taken_for_a_number():
     assert store(1e6, torch.float8_e4m3fn).kind in ("nan", "saturated")
 
 
-def test_error_and_gap_of_what_is_no_number():
+def test_an_infinite_value_has_no_error_and_gap():
     kept = store(70000.0, torch.float16)
     assert math.isnan(kept.error)
     assert math.isnan(kept.gap)

@@ -1,4 +1,4 @@
-"""Pictures of a view made beforehand: which places get one, and that each is the view's own."""
+"""Pictures of a view that are made in advance: their places, and that they equal the view's."""
 
 import base64
 import importlib
@@ -130,7 +130,7 @@ def test_a_picture_of_another_size_is_whole():
     assert _frames.change(base, base) is None
 
 
-def test_what_a_control_refuses_is_a_message(monkeypatch):
+def test_a_refused_value_of_a_control_gives_a_message(monkeypatch):
     def draw(n):
         if n == 1:
             raise ValueError("one is none")

@@ -82,7 +82,7 @@ def test_the_ruler_takes_another_number(shown):
     assert "too large for float16" in spoken.value
 
 
-def test_a_shape_that_is_none_is_answered_and_mended(shown):
+def test_an_invalid_shape_gives_a_message_and_can_be_corrected(shown):
     first, second, trouble, picture, spoken = shown(views.broadcast_aligner, (64, 1), (64,))
     before = picture.value
     second.value = "(batch,)"
@@ -121,7 +121,7 @@ def test_the_mode_and_the_calls_can_be_switched(shown):
     calls.value = 3
     assert "mean of 3 calls" in spoken.value
     mode.value = False
-    assert "In eval the layer is not there" in spoken.value
+    assert "In eval the layer does nothing" in spoken.value
     assert picture.value != before
 
 
@@ -143,7 +143,7 @@ def test_the_key_explorer_switches_contexts_and_tensors(shown):
     assert trouble.value == ""
 
 
-def test_what_a_tensor_cannot_be_is_said(shown):
+def test_an_impossible_tensor_gives_a_message(shown):
     *_, boxes, trouble, picture, spoken = shown(views.key_explorer, "aten::mm", X.long())
     switch = {box.description: box for box in boxes.children}
     switch["requires_grad"].value = True

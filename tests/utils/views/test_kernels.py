@@ -1,4 +1,4 @@
-"""Views of a kernel: its steps in memory, its PTX, its roof, and what proofs say of an operator."""
+"""Views of a kernel: its steps in memory, its PTX, its roof, and the results of proofs."""
 
 from __future__ import annotations
 
@@ -75,12 +75,12 @@ HALF = torch.arange(96).half()[5:53].view(8, 6)
         (X.double(), 2, ["48 bytes of the 64 in 2 sectors"]),
     ],
 )  # fmt: skip
-def test_each_step_is_said_in_elements_and_sectors_of_the_storage(x, step, words):
+def test_each_step_is_described_in_elements_and_sectors_of_the_storage(x, step, words):
     tensors, found = doubled(x)
     check(*steps.draw(tensors, found, step), *words)
 
 
-def test_what_lies_beside_a_tensor_is_lit_when_it_is_touched():
+def test_elements_beside_a_tensor_are_lit_when_touched():
     ground = torch.full((40,), 7.0)
     x, y = torch.arange(40.0)[8:32].view(4, 6), ground[8:32].view(4, 6)
     tensors, found = recorded(copy_unmasked, (4,), x, y, 6, BLOCK=8)
@@ -88,15 +88,15 @@ def test_what_lies_beside_a_tensor_is_lit_when_it_is_touched():
     check(
         *steps.draw(tensors, found, 8),
         "program 3 stores 2 elements beside y_ptr's own.",
-        "Not of the tensor: 32, 33.",
+        "Not in the tensor: 32, 33.",
     )
-    assert tensors[1].outside(found[1]) == []  # a neighbouring row is the tensor's own
+    assert tensors[1].outside(found[1]) == []  # a neighbouring row belongs to the tensor, too
 
 
 def test_a_step_with_nothing_on_says_so():
     x, y = torch.ones(2, 3), torch.zeros(2, 3)
     tensors, found = recorded(double_rows, (1,), x, y, 0, 3, 1, BLOCK=4)
-    check(*steps.draw(tensors, found, 1), "loads nothing, for its mask is off everywhere")
+    check(*steps.draw(tensors, found, 1), "loads nothing, because all places are masked off")
 
 
 def test_a_large_tensor_is_seen_through_a_window():
@@ -150,10 +150,11 @@ def test_the_table_is_what_the_proofs_raise(capsys, recwarn):
 @pytest.mark.parametrize(
     ("numbers", "words"),
     [
-        ([1, 2, 5], ["No proof sees all: the best, odd, sees 1 of 2.", "1: passes all.",
+        ([1, 2, 5], ["No proof refuses all: the best, odd, refuses 1 of 2.", "1: passes all.",
                      "2: refused by odd.", "2, odd: ValueError: an even number: 2"]),
-        ([1, 2], ["odd refuses all 1 that any proof refuses."]),
-        ([1, 3], ["2 versions, and no proof refuses any.", "1, odd: passes. No proof refuses it."]),
+        ([1, 2], ["odd refuses 1 version, as many as all proofs together."]),
+        ([1, 3], ["2 versions, and no proof refuses any of them.",
+                  "1, odd: passes. No proof refuses it."]),
     ],
 )  # fmt: skip
 def test_the_matrix_says_who_sees_what(numbers, words):
@@ -195,7 +196,7 @@ def test_instructions_of_the_language_belong_to_the_line_that_called_it():
     assert [sum(one.line == line for one in found) for line in (1, 2, 3)] == [1, 60, 11]
 
 
-def test_instructions_that_repeat_are_told_once():
+def test_repeated_instructions_are_listed_once():
     found = ptx.instructions(LONG)
     rows = ptx.folded([one for one in found if one.line == 3])
     assert [(ptx.opcode(one.text), times) for one, times in rows] == [
@@ -241,7 +242,7 @@ def test_a_row_has_at_least_a_column_and_not_too_many(columns):
         views.row_lanes(columns)
 
 
-def test_words_can_be_read_on_every_ground():
+def test_words_can_be_read_on_every_background():
     for ink, ground in (
         (STORAGE.on, STORAGE.colour), (INK, STORAGE.tint), (INK, CARD), (MUTED, IDLE),
         (STORAGE.on, GRADIENT.colour), (INK, GRADIENT.tint), (INK, VIEW.tint),

@@ -71,7 +71,7 @@ MACHINES = {
 
 
 @pytest.mark.parametrize("name", MACHINES)
-def test_each_machine_is_drawn_and_said(name):
+def test_each_machine_is_drawn_and_described(name):
     machine, *words = MACHINES[name]
     figure, alt = report.draw(machine)
     for word in words:

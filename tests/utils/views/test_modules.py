@@ -33,7 +33,7 @@ def test_a_tied_parameter_counts_once_and_is_named():
     check(*tree(model), *words)
 
 
-def test_what_no_module_knows_of_is_marked():
+def test_unregistered_tensors_are_marked():
     class Lost(nn.Module):
         def __init__(self):
             super().__init__()
@@ -57,12 +57,12 @@ def test_a_buffer_that_is_there_twice_counts_once():
 
 
 @pytest.mark.parametrize("module", [nn.ReLU(), nn.Sequential(*map(nn.Linear, [1] * 60, [1] * 60))])
-def test_nothing_and_too_much(module):
+def test_empty_and_very_large_modules_are_drawn(module):
     figure, alt = tree(module)
     check(figure, alt, type(module).__name__)
 
 
-def test_the_tree_leaves_the_module_alone():
+def test_the_tree_does_not_change_the_module():
     model = nn.Linear(2, 2)
     before = model.weight
     tree(model)
@@ -78,10 +78,10 @@ def modes(layer, x, training, calls=40):
 def test_dropout_in_both_modes():
     x = torch.linspace(0.5, 2.0, 24)
     told = modes(nn.Dropout(0.75), x, True)
-    check(*told, "the others 4 times as large", "the mean of 40 calls is on average")
-    check(*modes(nn.Dropout(0.75), x, False), "In eval the layer is not there")
+    check(*told, "the others 4 times as large", "the mean of 40 calls differs from the input by")
+    check(*modes(nn.Dropout(0.75), x, False), "In eval the layer does nothing")
     check(*modes(nn.Dropout(1.0), x, True, 1), "24 of 24 are gone.")
-    check(*modes(nn.Identity(), x[:1], True, 1), "In training the layer is not there")
+    check(*modes(nn.Identity(), x[:1], True, 1), "In training the layer does nothing")
 
 
 def test_a_layer_keeps_its_mode_and_the_generator_its_state():
@@ -104,10 +104,10 @@ def test_a_port_that_agrees_and_one_that_does_not():
     near = {name: torch.from_numpy(array) * (1 + 1e-7) for name, array in stages.items()}
     check(*port(stages, near), "All 4 stages agree")
     bad = near | {"b": near["b"] + 0.1, "d": near["d"] * 2}
-    check(*port(stages, bad), "b is the first to differ", "c 1e-7")
+    check(*port(stages, bad), "b is the first stage that differs", "c 1e-7")
 
 
-def test_what_cannot_be_measured_differs():
+def test_unmeasurable_differences_count_as_different():
     module = view("port_difference")
     stages = {name: np.ones((2, 3)) for name in "abc"}
     ours = {"a": np.ones((3, 2)), "b": np.full((2, 3), np.nan)}
@@ -118,10 +118,10 @@ def test_what_cannot_be_measured_differs():
         "NaN or infinite",
         "not there",
     ]
-    check(*module.draw(found), "It differs from the first stage on: look into a")
+    check(*module.draw(found), "The port differs from the first stage on: look into a")
 
 
-def test_what_is_infinite_in_the_original_must_be_so_in_the_port():
+def test_infinite_values_of_the_original_must_be_infinite_in_the_port():
     masked = np.array([1.0, 2.0, -np.inf])
     check(*port({"a": masked}, {"a": masked.copy()}), "to the last bit")
     check(*port({"a": masked}, {"a": masked * (1 + 1e-7)}), "agree")
@@ -131,7 +131,7 @@ def test_what_is_infinite_in_the_original_must_be_so_in_the_port():
     check(*port(empty, empty), "to the last bit")
 
 
-def test_a_stage_that_is_missing_is_not_said_to_differ():
+def test_a_missing_stage_is_not_reported_as_different():
     stages = {name: np.ones((2, 3)) for name in "abc"}
     check(*port(stages, {"a": stages["a"], "c": stages["c"]}), "The port has no b to compare, and")
     check(*port(stages, {"c": stages["c"]}), "The port has no a to compare.")
@@ -146,6 +146,6 @@ def test_a_stage_that_is_missing_is_not_said_to_differ():
         (lambda: views.port_difference({}, {}), ValueError, "1 to 40"),
     ],
 )
-def test_what_cannot_be_drawn_is_refused_in_words(call, error, says):
+def test_invalid_input_is_refused_in_words(call, error, says):
     with pytest.raises(error, match=says):
         call()

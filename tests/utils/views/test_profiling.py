@@ -39,7 +39,7 @@ def rows(events, zoom=1, start=0):
     return {row.name: (row.calls, row.total, row.own) for row in found}
 
 
-def test_own_time_is_what_no_event_inside_has():
+def test_own_time_excludes_events_inside():
     assert rows(NESTED) == {
         "aten::linear": (1, 100, 20),
         "aten::addmm": (2, 80, 75),
@@ -86,13 +86,13 @@ def test_phases_are_taken_from_the_marks_of_a_step():
     ]  # fmt: skip
 
 
-def test_the_chart_says_who_takes_most():
+def test_the_chart_names_the_most_expensive_operator():
     nodes = flame.read(NESTED)
     check(*flame.draw(nodes, 1, 0, False), "most total time is linear's, 100%", "self 0.02 µs")
     check(*flame.draw(nodes, 1, 0, True), "most self time is addmm's, 75%")
 
 
-def test_what_has_no_flames_is_refused():
+def test_an_empty_profile_is_refused():
     with pytest.raises(ValueError, match="at least one event"):
         views.flame_chart([])
 
@@ -102,8 +102,8 @@ def test_what_has_no_flames_is_refused():
 
 def test_a_verdict_needs_runs_and_halves_that_lie_apart():
     assert spread.verdict(QUICK[:4], SLOW[:4]) == "too few runs to say anything"
-    assert spread.verdict(QUICK, SLOW) == "the middle halves lie apart"
-    assert spread.verdict(SLOW, QUICK) == "the middle halves lie apart"
+    assert spread.verdict(QUICK, SLOW) == "the middle halves do not overlap"
+    assert spread.verdict(SLOW, QUICK) == "the middle halves do not overlap"
     assert spread.verdict(QUICK, [t + 1e-4 for t in QUICK]).startswith("the middle halves overlap")
 
 
@@ -181,7 +181,8 @@ def test_counts_are_of_operators_bytes_and_numbers_asked_for():
     assert dict(found.operators)["sum"] == 5
     assert (found.bytes, found.asked) == (5 * 4, 5)
     assert counts.counts(at_once, torch.ones(5, 8)).calls == 1
-    # What is written in place makes nothing, and a view makes nothing.
+    # An operator that writes in place allocates no memory, and an operator that returns a view
+    # allocates none.
     assert counts.counts(lambda x: x.add_(1).t(), torch.ones(5, 8)).bytes == 0
     assert counts.counts(lambda x: torch.split(x + 1, 2), torch.ones(5, 8)).bytes == 5 * 8 * 4
 

@@ -46,7 +46,7 @@ def test_a_clash_is_found_in_its_column():
 
 
 @pytest.mark.parametrize("shapes", [[], [(2, -1)]])
-def test_shapes_that_are_none_are_refused(shapes):
+def test_invalid_shapes_are_refused(shapes):
     with pytest.raises(ValueError, match="shape"):
         align(shapes)
 
@@ -59,7 +59,7 @@ def test_shapes_as_people_type_them(text, shape):
     assert parse_shape(text) == shape
 
 
-def test_what_is_no_shape_is_said_back():
+def test_an_invalid_shape_is_quoted():
     with pytest.raises(ValueError, match="batch"):
         parse_shape("(batch, 3)")
 
@@ -81,7 +81,7 @@ def test_points_that_mean_nothing_are_refused(points):
         works(points)
 
 
-def test_storages_are_told_apart_by_their_bytes():
+def test_storages_are_distinguished_by_their_bytes():
     x = torch.arange(24.0).reshape(4, 6)
     tensors = {"x": x, "t": x.t(), "copy": x.t().contiguous(), "column": x[:, 2], "none": x[:0]}
     first, second = storages(tensors)

@@ -25,7 +25,7 @@ def random_views(count: int, seed: int) -> list[tuple[torch.Tensor, torch.Tensor
 
 
 def test_the_sum_is_where_torch_reads():
-    # The storage holds 0, 1, 2, …, so a value is the number of its element.
+    # The storage contains 0, 1, 2, …, so a value is the number of its element.
     for storage, view in random_views(60, seed=0):
         layout = geometry(view)
         for index in itertools.product(*map(range, view.shape)):
@@ -45,7 +45,8 @@ def test_overlap_is_torchs():
 
 
 def test_steps_that_cross_reach_each_element_once():
-    # neither dimension steps over the other, and yet 0, 2, 4, 3, 5, 7 are six elements
+    # no dimension steps over the other dimension, but the elements 0, 2, 4, 3, 5, 7 are all
+    # different
     assert not geometry(torch.empty(8).as_strided((3, 2), (2, 3))).overlaps
     assert geometry(torch.empty(11).as_strided((4, 2), (2, 4))).overlaps
 
@@ -73,7 +74,7 @@ def test_bytes_come_from_the_dtype():
         (lambda: torch.nested.nested_tensor([torch.ones(2), torch.ones(3)]), "one strided"),
     ],
 )
-def test_what_has_no_strides_is_refused_with_what_to_do(make, says):
+def test_values_without_strides_are_refused_with_a_remedy(make, says):
     with pytest.raises(TypeError, match=says):
         geometry(make())
 
@@ -91,7 +92,7 @@ def test_an_index_is_made_whole_or_refused():
 
 @pytest.mark.parametrize("size", [0, 1, 63, 64, 65, 1000])
 @pytest.mark.parametrize("at", [0, 1, 500, 999])
-def test_a_window_holds_what_is_looked_at(size, at):
+def test_a_window_contains_the_chosen_element(size, at):
     at = min(at, max(size - 1, 0))
     shown = window(size, at, 64, 16)
     assert len(shown) <= 64

@@ -36,25 +36,28 @@ def sentence(**runs):
 def test_the_title_says_whether_two_runs_are_the_same():
     again = {step: FALLING[step - 1] for step in range(60, 121)}
     assert (
-        sentence(a=FALLING, b=again) == "The same to the last bit in all 61 steps that both have."
+        sentence(a=FALLING, b=again)
+        == "The runs are the same to the last bit in all 61 common steps."
     )
     again[100] += 1e-9
-    assert sentence(a=FALLING, b=again).startswith("The two part at step 100, and are up to 1e-9")
+    assert sentence(a=FALLING, b=again).startswith(
+        "The two runs part at step 100, and are up to 1e-9"
+    )
     assert sentence(a=FALLING, b={500: 1.0}) == "The two runs have no step in common."
-    lost = "The two part at step 1, where one is not finite."
+    lost = "The two runs part at step 1, at which one is not finite."
     assert sentence(a={1: 1.0, 2: 2.0}, b={1: math.nan, 2: math.inf}) == lost
     assert sentence(a={1: 1.0, 2: 2.0, 3: 3.0}, b={1: 1.5, 2: 2.0, 3: math.inf}) == (
-        "The two part at step 1, and are up to 0.5 apart where both are finite."
+        "The two runs part at step 1, and are up to 0.5 apart where both are finite."
     )
 
 
-def test_a_loss_that_is_not_finite_is_drawn_as_a_gap_and_said():
+def test_a_loss_that_is_not_finite_is_drawn_as_a_gap_and_named():
     runs = curves.read({"a": [3.0, math.nan, math.inf, 2.0]})
     check(*curves.draw(runs, {}, 2), "a: 3 at step 1, 2 at step 4, nan at the lit step 2")
     assert curves.first_difference(runs["a"], runs["a"]) is None
 
 
-def test_levels_are_told():
+def test_levels_are_named():
     check(*curves.draw(curves.read({"a": FALLING}), LEVELS, 7), "Level trigram: 1.26.", "120 steps")
 
 
@@ -72,7 +75,7 @@ def test_runs_that_cannot_be_shown_are_refused(runs, at, says):
         views.loss_curves(runs, step=at)
 
 
-def test_distances_lie_in_bands_or_it_is_said_where_not():
+def test_distances_outside_their_bands_are_named():
     runs = curves.read({"float32": [3.0, 2.0, 1.0], "a": [3.0, 2.25, 1.5], "b": [3.0, 2.0, 1.25]})
     edges = curves.read({"a": [0.5, 0.25, 0.25], "b": [0.5, 0.5, 0.5]})
     check(
@@ -155,7 +158,7 @@ def test_a_weight_without_a_gradient_stays():
         ([1.0, 2.0], {"step": 3}, "step: expected 1 to 2"),
     ],
 )
-def test_what_adamw_cannot_show_is_refused(gradients, how, says):
+def test_invalid_settings_of_adamw_are_refused(gradients, how, says):
     with pytest.raises(ValueError, match=says):
         views.adamw_explorer(gradients, **how)
 
@@ -165,11 +168,11 @@ def test_what_adamw_cannot_show_is_refused(gradients, how, says):
 NORMS = [2.0, 0.5, 6.0, 1.0, math.inf]
 
 
-def test_the_clip_counts_what_it_shortens():
+def test_the_clip_counts_shortened_gradients():
     assert clip.sentence(NORMS, 1.0) == (
         "A clip at 1 shortens 3 of 5 steps, the worst by a factor of 6."
     )
-    assert clip.sentence([0.1, 0.2], 1.0) == "A clip at 1 touches none of these 2 steps."
+    assert clip.sentence([0.1, 0.2], 1.0) == "A clip at 1 shortens none of these 2 steps."
     check(*clip.draw(NORMS, 2, 0.1, 1.0), "0.5 at step 1", "0.1 at step 5")
 
 

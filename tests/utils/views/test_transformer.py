@@ -56,7 +56,7 @@ def test_heads_are_counted_through_all_layers(capsys):
         (maps(), {"word": 5}, "word: expected 0, 1, 2, 3 and 4, got 5"),
     ],
 )
-def test_what_is_no_attention_is_refused(found, how, says):
+def test_invalid_attention_is_refused(found, how, says):
     with pytest.raises(ValueError, match=says):
         views.attention_heads(WORDS, found, **how)
 
@@ -75,7 +75,7 @@ def test_the_builder_is_the_mask_by_places(keys, new, padding, window, causal):
     assert [[one == masks.SEEN for one in row] for row in fates] == seen.tolist()
 
 
-def test_a_query_that_sees_nothing_is_told():
+def test_a_query_without_visible_keys_is_named():
     check(
         *masks.draw(["a", "b"], 4, True, 2, 0),
         "3 of 16 pairs are seen; 2 queries see nothing at all.",
@@ -109,13 +109,15 @@ def test_flops_are_those_that_torch_counts(words):
 def test_bytes_are_those_of_the_tensors():
     found = growth.read(cache(words=7, rows=2, dtype=torch.float16), SMALL)
     assert found.bytes_a_word == 2 * 3 * 2 * 16 * 2
-    words = "1 word: 384 B kept, and this step is 1.0 times cheaper for it."
+    words = "1 word: 384 B kept, so this step is 1.0 times cheaper."
     check(*growth.draw(found, 1, 1), words)
     kept, again = growth.spent(found, 4, 6)
     assert kept == found.without[3] + sum(found.with_cache[4:6])
     assert again == sum(found.without[3:6])
     check(
-        *growth.draw(found, 4, 6), "So far, the prompt of 4 in one pass", "6 words: 2.25 KiB kept"
+        *growth.draw(found, 4, 6),
+        "So far, with a prompt of 4 in one pass",
+        "6 words: 2.25 KiB kept",
     )
     check(*growth.draw(found, 4, 6), "10× at word 10")
 
@@ -129,7 +131,7 @@ def test_bytes_are_those_of_the_tensors():
         (cache(), {"prompt": 6}, "a prompt of 6 and 5 words"),
     ],
 )
-def test_what_is_no_cache_is_refused(found, how, says):
+def test_an_invalid_cache_is_refused(found, how, says):
     with pytest.raises(ValueError, match=says):
         views.cache_growth(found, SMALL, **how)
 

@@ -1,8 +1,8 @@
-"""What `torch.compile` captured, believed, saved and wrote, as plain facts.
+"""Graphs, guards, saved tensors and code of `torch.compile`, as plain values.
 
-All that the course knows of the compiler's private interface, that of torch 2.13, is reached here.
-Every function starts with an empty compiler (`torch._dynamo.reset`), so that what it finds depends
-on its arguments alone. Where nothing can be compiled, a notebook's cell says so in one line.
+This package wraps the compiler's private interface (of torch 2.13) for lessons and views. Every
+function starts with an empty compiler (`torch._dynamo.reset`), so that its result depends only on
+its arguments. If this machine can't compile code, a notebook's cell says so in one line.
 """
 # ruff: noqa: F401  the names of the room
 

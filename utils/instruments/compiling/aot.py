@@ -1,4 +1,4 @@
-"""The joint graph that AOTAutograd makes, and what a partitioner saves."""
+"""The joint graph that AOTAutograd makes, and the tensors that a partitioner saves."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from utils.instruments.compiling.dynamo import fresh
 
 @dataclass(frozen=True)
 class Split:
-    """A joint graph, and what a partitioner made of it."""
+    """A joint graph, and the result of a partitioner."""
 
     joint: fx.Graph  # forward and backward in one graph
-    forward: fx.Graph  # its last outputs are what is saved
+    forward: fx.Graph  # its last outputs are the saved tensors
     backward: fx.Graph
-    # what the forward hands to the backward: name -> bytes; a view is told by its base
+    # the tensors that the forward saves for the backward: name -> bytes; a view has its base's name
     saved: dict[str, int]
-    again: tuple[str, ...]  # the names of nodes of the forward that stand in the backward, too
+    again: tuple[str, ...]  # the names of forward nodes that the backward repeats
 
 
 def split(
@@ -28,9 +28,10 @@ def split(
 ) -> Split:
     """Return the joint graph of `function(*args)`, cut into a forward and a backward.
 
-    partition: "plain" saves what the backward's nodes use; "min-cut", Inductor's, may compute
-    again what is cheaper to compute than to keep. budget: 0 to 1, the part of the bytes that
-    min-cut may save (`activation_memory_budget`). ValueError where there is not one such graph.
+    partition: "plain" saves the tensors that the backward's nodes use; "min-cut", which Inductor
+    uses, may compute a value again if that is cheaper than saving it. budget: 0 to 1, the share of
+    the bytes that min-cut may save (`activation_memory_budget`). Raises ValueError unless there is
+    exactly one such graph.
     """
     from torch._dynamo.backends.common import aot_autograd
     from torch._functorch import config, partitioners
@@ -72,13 +73,13 @@ def split(
 
 
 def _base(node: fx.Node) -> fx.Node:
-    """The node whose bytes a view shows; any other node itself."""
+    """Return the node whose memory a view shares; for a node that is no view, the node itself."""
     while getattr(node.target, "is_view", False) and isinstance(node.args[0], fx.Node):
         node = node.args[0]
     return node
 
 
 def nbytes(node: fx.Node) -> int:
-    """The bytes of what a node gives; 0 for what is no tensor."""
+    """Return the bytes of a node's result; 0 if it is not a tensor."""
     value = node.meta.get("val", node.meta.get("example_value"))
     return value.numel() * value.element_size() if isinstance(value, Tensor) else 0

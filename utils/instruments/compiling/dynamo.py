@@ -19,7 +19,7 @@ CHECKS = re.compile(r"\+- (?P<kind>[A-Z_]+): (?P<what>.*?)\s*(?:  # .*)?$")
 
 
 def captured(function: Callable[..., Any], *args: Any) -> list[fx.GraphModule]:
-    """Return the graphs that Dynamo makes of `function(*args)`, in the order in which they ran."""
+    """Return Dynamo's graphs of `function(*args)`, in the order in which they ran."""
     found: list[fx.GraphModule] = []
     fresh(function, _collecting(found))(*args)
     return found
@@ -35,19 +35,19 @@ def _collecting(graphs: list[fx.GraphModule]) -> Callable[..., fx.GraphModule]:
 
 @dataclass(frozen=True)
 class Kept:
-    """One compiled version of a function, and what must hold for it to be used."""
+    """One compiled version of a function, and its guards."""
 
-    number: int  # in which order it was compiled, from 0
-    code: types.CodeType  # the bytecode that replaced the function's own
+    number: int  # its number in the order of compilation, from 0
+    code: types.CodeType  # the bytecode that replaced the function's bytecode
     # the guards as (kind, what is checked), in the order in which they are tried
     checks: tuple[tuple[str, str], ...]
-    # called with the function's arguments by name, returns why this version may not be used for
-    # them; None where it may
+    # called with the function's arguments by name; returns the reason why this version can't be
+    # used for these arguments, or None
     refusal: Callable[..., str | None]
 
 
 def kept(function: Callable[..., Any]) -> list[Kept]:
-    """Return the versions that Dynamo keeps of a function or a module, the oldest first."""
+    """Return Dynamo's versions of a function or a module, the oldest first."""
     from torch._dynamo.eval_frame import _debug_get_cache_entry_list
 
     found = []
@@ -73,19 +73,19 @@ def _plain(function: Callable[..., Any]) -> Any:
 
 @dataclass(frozen=True)
 class Answer:
-    """What became of one call of a compiled function."""
+    """The result of one call of a compiled function."""
 
-    graphs: int  # how many graphs there are after it
-    # for each version that was there before it, why it was refused; None for one that takes the
-    # call
+    graphs: int  # the number of graphs after the call
+    # for each version before the call, why the version refused the call; None for a version that
+    # takes it
     refusals: tuple[str | None, ...]
-    # the number of the version that ran; None where the function ran without the compiler
+    # the number of the version that ran; None if the function ran without the compiler
     used: int | None
-    value: Any  # what the call returned
+    value: Any  # the result of the call
 
 
 def replay(function: Callable[..., Any], calls: Sequence[tuple[Any, ...]]) -> list[Answer]:
-    """Compile `function`, make the calls one after the other, and say what became of each."""
+    """Compile `function`, make the calls one after the other, and return the result of each."""
     graphs: list[fx.GraphModule] = []
     compiled = fresh(function, _collecting(graphs))
     signature, answers = inspect.signature(_plain(function)), []
@@ -117,10 +117,10 @@ def _refusal(manager: Any, names: Mapping[str, Any]) -> str | None:
 
 @contextlib.contextmanager
 def listening(**artifacts: Any) -> Iterator[list[str]]:
-    """Collect what the compiler logs, in place of printing it.
+    """Collect the compiler's log messages, instead of printing them.
 
     artifacts: switches of `torch._logging.set_logs` and TORCH_LOGS, such as `graph_breaks=True`;
-    without one, warnings alone are logged. What was switched on before is switched on afterwards.
+    without a switch, only warnings are logged. At the end, the switches are set back.
     """
     before = copy.deepcopy(torch._logging._internal._get_log_state())
     said: list[str] = []

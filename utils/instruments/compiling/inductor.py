@@ -1,4 +1,4 @@
-"""What Inductor puts into one pass, and the code that it writes."""
+"""The operations that Inductor puts into one pass, and the code that it writes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from utils.instruments.toolchain import require_compiler
 
 LINE = re.compile(r'File "(?P<file>.*)", line (?P<line>\d+), in (?P<name>.*)\n\s*(?P<text>.*)')
 KERNEL = re.compile(r'extern "C".*?\n\{\n(.*?)\n\}\n', re.DOTALL)
-# The GPU that Inductor is told of: the figures of an H100's data sheet. None need be there.
+# The GPU for which Inductor compiles, from an H100's data sheet. No GPU is needed.
 HOPPER = {
     "multi_processor_count": 132,
     "major": 9,
@@ -33,16 +33,16 @@ HOPPER = {
 
 @dataclass(frozen=True)
 class Pass:
-    """Operations that Inductor's scheduler put together, so that they share their loops."""
+    """Operations that Inductor's scheduler combined, so that they share their loops."""
 
-    name: str  # the scheduler's, such as "op0_op1"
-    # the lines of Python whose operations are in it, in the order of the file
+    name: str  # the scheduler's name, such as "op0_op1"
+    # the lines of Python whose operations are in the pass, in the order of the file
     lines: tuple[str, ...]
-    operators: tuple[str, ...]  # what it computes, by the operators' names
+    operators: tuple[str, ...]  # the names of its operators
     reads: dict[str, int]  # buffers and inputs that it loads: name -> bytes
-    # buffers that it stores: name -> bytes. What lives only within a pass is not there.
+    # buffers that the pass stores: name -> bytes, without values that exist only within the pass
     writes: dict[str, int]
-    library: bool  # whether it is a call of a library, and not code that Inductor wrote
+    library: bool  # whether it is a call of a library, and not Inductor's code
 
 
 @dataclass(frozen=True)
@@ -51,19 +51,19 @@ class Written:
 
     code: str  # its text
     passes: tuple[Pass, ...]  # the scheduler's groups, in order
-    backward: bool  # whether it is the backward's
+    backward: bool  # whether it is the module of the backward
 
 
 def written(
     function: Callable[..., Any], *args: Any, device: str = "cpu", backward: bool = False
 ) -> list[Written]:
-    """Return what Inductor writes for `function(*args)`; nothing is built and nothing runs.
+    """Return Inductor's code for `function(*args)`, without building or running it.
 
-    For "cuda" the tensors are fakes, and Inductor is told of an H100 (HOPPER): what it writes is
-    what it would write there, as far as that depends on these figures, and forward alone. With
-    `backward` the backward's module comes too, where an argument requires a gradient. For "cpu"
-    NoCompiler is raised where C++ can't be compiled: Inductor asks the compiler which of the
-    processor's instructions it knows, and writes accordingly.
+    For "cuda" the tensors are fakes, and Inductor compiles only the forward, for an H100 (HOPPER).
+    It writes the same code as on an H100, if the code depends only on the figures in HOPPER. With
+    `backward` the result includes the backward's module if an argument requires a gradient. For
+    "cpu" NoCompiler is raised if C++ can't be compiled, because Inductor asks the compiler which of
+    the processor's instructions it supports.
     """
     from torch._functorch import config as functorch
     from torch._inductor import config as inductor
@@ -91,12 +91,13 @@ def written(
 
     with contextlib.ExitStack() as stack:
         stack.enter_context(mock.patch.object(GraphLowering, "compile_to_module", instead))
-        # What is caught here must not be kept: another call would be given a module without code.
+        # The module that was caught must not stay in the cache: another call would get a module
+        # without code.
         stack.enter_context(inductor.patch(force_disable_caches=True))
         stack.enter_context(functorch.patch(force_non_lazy_backward_lowering=backward))
         stack.enter_context(listening())
         stack.enter_context(warnings.catch_warnings())
-        warnings.simplefilter("ignore")  # that the caches are off
+        warnings.simplefilter("ignore")  # warns that the caches are off
         if device == "cuda":
             args = stack.enter_context(_described_gpu(args))
         with contextlib.suppress(NotRun):
@@ -106,7 +107,7 @@ def written(
 
 
 class NotRun(Exception):
-    """Raised in place of running a module that was written and not built."""
+    """Raised when a module would run that was written but not built."""
 
 
 def _is_part(group: Any) -> bool:
@@ -118,11 +119,11 @@ def _is_part(group: Any) -> bool:
 def _pass(lowering: Any, group: Any) -> Pass:
     inner = group.get_nodes()
     made = [name for node in inner for name in node.get_buffer_names()]
-    if group.is_extern():  # what it is given may be told by the operations that made that
+    if group.is_extern():  # name its input by the operations that made it
         made += [user.get_name() for name in made for user in _parts(lowering, name)]
         origins = {node.node.get_origin_node() for node in inner} - {None}
     else:
-        # a pass that prepares the input of a library's operations doesn't do these
+        # a pass that prepares the input of a library does not do the library's operations
         calls_of = [each for each in lowering.scheduler.nodes if each.is_extern()]
         others = {node.node.get_origin_node() for each in calls_of for node in each.get_nodes()}
         origins = {origin for node in inner for origin in node.node.origins} - others
@@ -148,7 +149,7 @@ def _pass(lowering: Any, group: Any) -> Pass:
 
 
 def _parts(lowering: Any, name: str) -> list[Any]:
-    """The buffers that are single results of a library's call that gave several."""
+    """Return the buffers of a library call with several results: each has one of the results."""
     users = (user.node for user in lowering.scheduler.name_to_buf[name].users)
     parts = (user for user in users if hasattr(user, "get_outputs") and _is_part(user))
     return [buffer for user in parts for buffer in user.get_outputs()]
@@ -157,7 +158,7 @@ def _parts(lowering: Any, name: str) -> list[Any]:
 def _buffer_bytes(lowering: Any, name: str) -> int:
     buffer = lowering.try_get_buffer(name)
     size = None if buffer is None else buffer.maybe_get_size()
-    if size is None:  # several results at once, each of which has a buffer of its own
+    if size is None:  # several results at once, each with a separate buffer
         return 0
     return math.prod(int(length) for length in size) * buffer.get_dtype().itemsize
 
@@ -170,7 +171,7 @@ def _described_gpu(args: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
     from torch._subclasses import FakeTensorMode
 
     told = DeviceProperties(type="cuda", index=0, cc=90, **HOPPER)
-    # A torch built without CUDA takes any GPU for AMD's, and asks for the name of its architecture.
+    # A torch without CUDA treats any GPU as AMD's, and reads the name of the GPU's architecture.
     names = {"name": "H100", "gcnArchName": "H100"}
     shown = types.SimpleNamespace(**HOPPER, **names, minor=0, total_memory=80 * 2**30)
     joint_graph.lazy_init(torch.device("cpu"))
@@ -181,12 +182,13 @@ def _described_gpu(args: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
             (torch.cuda, "current_device", lambda: 0),
             (scheduler, "has_triton", lambda: True),
             (torch.utils._triton, "triton_hash_with_backend", lambda: ""),
-            # Its patterns are traced on tensors of the device, once; those of the CPU are the same.
+            # Inductor traces its patterns once, on tensors of the device. The CPU's patterns are
+            # the same.
             (joint_graph, "lazy_init", lambda device=None: None),
         ):
             stack.enter_context(mock.patch.object(where, name, value))
         stack.enter_context(FakeTensorMode())
-        # they need no gradient: autograd asks a real device for a stream
+        # these tensors require no gradient, because autograd would ask a real device for a stream
         yield tuple(
             torch.empty_strided(arg.shape, arg.stride(), dtype=arg.dtype, device="cuda:0")
             if isinstance(arg, Tensor)
@@ -196,10 +198,9 @@ def _described_gpu(args: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
 
 
 def loops(code: str) -> str:
-    """Return the loops of a C++ module that Inductor wrote, easier to read: the same statements.
+    """Return the loops of a C++ module of Inductor in a readable form, with the same statements.
 
-    Left out are casts of numbers, conditions that always hold, and braces; indentation says what
-    they said.
+    Casts of numbers and conditions that are always true are left out; indentation replaces braces.
     """
     return "\n\n".join(_tidy(body) for body in KERNEL.findall(code))
 
@@ -208,7 +209,7 @@ def _tidy(body: str) -> str:
     body = re.sub(r"static_cast<(?:int64_t|float|double)>\(([^()]*)\)", r"\1", body)
     body = re.sub(r"(?<=\d)L\b", "", body).replace("at::vec::", "").replace("int64_t", "int")
     found: list[str] = []
-    blocks: list[bool] = []  # of each open brace: whether its lines stand further in
+    blocks: list[bool] = []  # for each open brace: whether its lines are indented further
     header = False
     for line in map(str.strip, body.splitlines()):
         if line == "{":

@@ -1,8 +1,8 @@
-"""Traces as plain values: what ran, on which lane, from when to when.
+"""Traces as plain values: the name, lane, start and end of each event.
 
-Events come from a profile (`of_profile`), from a Chrome trace in a file (`of_chrome_trace`), from
-the record of a MiniGPT step on a CPU (`recorded_step`), or out of a model of a machine with a GPU,
-with noise: `drawn` traces were measured nowhere.
+Events come from a profile (`of_profile`), from a Chrome trace in a file (`of_chrome_trace`), or
+from the record of a MiniGPT step on a CPU (`recorded_step`). Other events come from a model of a
+machine with a GPU, with random noise (`drawn`); they were never measured.
 """
 # ruff: noqa: F401  the names of the room
 

@@ -1,6 +1,6 @@
 """Traces of a machine that does not exist: a host that launches, and a device with a queue.
 
-Nothing here was measured; the durations are of the size that a present GPU has.
+Nothing here was measured; the durations are typical of a current GPU.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from collections.abc import Iterator
 from utils.instruments.traces.events import Event
 
 KINDS = ("loader", "python", "sync", "copy", "launches", "compute")
-"""What a drawn trace can spend most of its time on; all but the last are brakes."""
+"""The main cost of a drawn trace; each except the last is a bottleneck."""
 
 COVERED = ("nothing", "loader", "python", "sync", "copy", "launches")
 LOADER = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"
-QUEUE, SIDE = "gpu 7", "gpu 20"  # streams: for kernels, and for copies that need not be waited for
+QUEUE, SIDE = "gpu 7", "gpu 20"  # streams: for kernels, and for copies without a wait
 NOISE = 0.25  # standard deviation of the logarithm of each duration
-LATENCY = 4500  # from the launching call to the start of an idle device
+LATENCY = 4500  # from the launching call to the start on an idle device
 
 # (operator, kernel) of a training step
 FORWARD = (
@@ -44,11 +44,12 @@ def drawn(kind: str, seed: int | str, steps: int = 2, covered: str | None = None
     """Return a trace of some training steps that spend most of their time on one thing.
 
     kind: one of ``KINDS``: waiting for the data ``loader``; ``python`` between the operators; a
-    hidden ``sync`` after small operators; a ``copy`` that all wait for; ``launches`` of small
-    kernels; or ``compute``, which is no brake. seed: draws the program's sizes and the noise; the
-    same seed gives the same trace. steps: how many training steps. covered: what is done while one
-    long kernel runs, so that it costs nothing: one of ``COVERED``. The seed draws it when not
-    given. Returns the events in order of their starts, an outer one before those inside.
+    hidden ``sync`` after small operators; a ``copy`` that the whole step waits for; ``launches`` of
+    small kernels; or ``compute``, which is not a bottleneck. seed: for the program's sizes and the
+    noise; the same seed gives the same trace. steps: the number of training steps. covered: work
+    that runs during one long kernel, so that it takes no extra time: one of ``COVERED``, by default
+    a random one. Returns the events in order of their starts, an outer event before the events
+    inside it.
     """
     for word, known in ((kind, KINDS), (covered or "nothing", COVERED)):
         if word not in known:
@@ -63,26 +64,26 @@ def drawn(kind: str, seed: int | str, steps: int = 2, covered: str | None = None
 
 
 class _Machine:
-    """The clock of the host, the queue of the device, and what has run on either."""
+    """The clock of the host, the queue of the device, and the events of both."""
 
-    def __init__(self, dice: random.Random):
-        self.dice = dice
-        self.clock = dice.randint(0, 9000)
-        self.free = {QUEUE: 0, SIDE: 0}  # when each stream will have done all that it was given
+    def __init__(self, generator: random.Random):
+        self.generator = generator
+        self.clock = generator.randint(0, 9000)
+        self.free = {QUEUE: 0, SIDE: 0}  # when each stream will have finished all its work
         self.events: list[Event] = []
-        self.launched = dice.randint(100, 900)
+        self.launched = generator.randint(100, 900)
 
     def around(self, ns: float) -> int:
-        """A duration near `ns`, at least 100."""
-        return max(100, round(ns * math.exp(self.dice.gauss(0, NOISE))))
+        """Return a random duration near `ns`, at least 100."""
+        return max(100, round(ns * math.exp(self.generator.gauss(0, NOISE))))
 
     def work(self, ns: float) -> None:
-        """The host is busy with Python, which a trace does not show."""
+        """Keep the host busy with Python, which a trace does not show."""
         self.clock += self.around(ns)
 
     @contextlib.contextmanager
     def host(self, name: str, kind: str, correlation: int | None = None) -> Iterator[None]:
-        """An event of the host, around what runs inside."""
+        """Record an event of the host; it contains the events inside the ``with`` block."""
         start = self.clock
         yield
         self.events.append(Event(name, start, self.clock - start, "cpu", kind, correlation))
@@ -91,7 +92,7 @@ class _Machine:
         return self.host(name, "range")
 
     def start(self, call: str, name: str, ns: float, stream: str = QUEUE) -> None:
-        """Call CUDA to start a kernel or a copy, which runs when all before it is done."""
+        """Call CUDA to start a kernel or a copy, which runs after all earlier work."""
         self.launched += 1
         begin = max(self.free[stream], self.clock + self.around(LATENCY))
         kind = "copy" if name.startswith("Memcpy") else "kernel"
@@ -102,14 +103,14 @@ class _Machine:
             self.work(2500)
 
     def operator(self, op: str, kernel: str, ns: float, own: float = 2000) -> None:
-        """An operator that launches a kernel of `ns`, with work of its `own` on the host."""
+        """An operator that launches a kernel of `ns`, and takes `own` on the host."""
         with self.host(op, "op"):
             self.work(own)
             self.start("cudaLaunchKernel", kernel, ns)
             self.work(400)
 
     def synchronize(self) -> None:
-        """Wait until the queue is empty; being told so takes a while."""
+        """Wait until the queue is empty; the answer takes a while to arrive."""
         with self.host("cudaStreamSynchronize", "call"):
             self.clock = max(self.clock, self.free[QUEUE]) + self.around(7000)
 
@@ -121,7 +122,7 @@ class _Machine:
             self.work(300)
 
     def copy(self, ns: float, *, aside: bool) -> None:
-        """Bring a tensor to the device: beside its kernels, or else the host waits for it."""
+        """Copy a tensor to the device: in parallel to its kernels, or while the host waits."""
         memory, stream = ("Pinned", SIDE) if aside else ("Pageable", QUEUE)
         with self.host("aten::to", "op"), self.host("aten::copy_", "op"):
             self.work(1500)
@@ -132,19 +133,21 @@ class _Machine:
 
 class _Program:
     def __init__(self, machine: _Machine, kind: str):
-        dice = machine.dice
-        self.machine, self.kind, self.dice = machine, kind, dice
-        self.kernel = dice.uniform(40e3, 90e3) if kind == "compute" else dice.uniform(8e3, 14e3)
-        # Work that is long, and costs nothing: the device is busy meanwhile.
-        self.covered = dice.choice(COVERED)
-        self.asks = dice.random() < 0.6  # for the loss, once a step
+        generator = machine.generator
+        self.machine, self.kind, self.generator = machine, kind, generator
+        self.kernel = (
+            generator.uniform(40e3, 90e3) if kind == "compute" else generator.uniform(8e3, 14e3)
+        )
+        # Long work on the host that takes no extra time, because the device is busy during it.
+        self.covered = generator.choice(COVERED)
+        self.asks = generator.random() < 0.6  # for the loss, once a step
 
     def step(self) -> None:
-        m, dice = self.machine, self.dice
+        m, generator = self.machine, self.generator
         with m.range(LOADER):
-            m.work(dice.uniform(1.2e6, 2.5e6) if self.kind == "loader" else 9e3)
+            m.work(generator.uniform(1.2e6, 2.5e6) if self.kind == "loader" else 9e3)
         waited = self.kind == "copy"
-        m.copy(dice.uniform(0.9e6, 1.8e6) if waited else 5e3, aside=not waited)
+        m.copy(generator.uniform(0.9e6, 1.8e6) if waited else 5e3, aside=not waited)
         for part, pairs in (("forward", FORWARD), ("backward", BACKWARD), ("optimizer", OPTIMIZER)):
             with m.range(part):
                 self.operators(pairs)
@@ -154,30 +157,30 @@ class _Program:
             m.item()
 
     def operators(self, pairs: tuple[tuple[str, str], ...]) -> None:
-        """One part of the step, several times over where it is many small operators."""
-        m, dice = self.machine, self.dice
+        """Do one part of the step; repeat it if it consists of many small operators."""
+        m, generator = self.machine, self.generator
         times = {"launches": 4, "python": 2, "sync": 2}.get(self.kind, 1)
         for op, kernel in pairs * times:
             if self.kind == "launches":
                 m.work(600)
-                m.operator(op, kernel, dice.uniform(900, 2200), own=6000)
+                m.operator(op, kernel, generator.uniform(900, 2200), own=6000)
             elif self.kind == "python":
-                m.work(dice.uniform(30e3, 60e3))
-                m.operator(op, kernel, dice.uniform(2e3, 5e3))
+                m.work(generator.uniform(30e3, 60e3))
+                m.operator(op, kernel, generator.uniform(2e3, 5e3))
             elif self.kind == "sync":
                 m.work(900)
-                m.operator(op, kernel, dice.uniform(1500, 3500))
+                m.operator(op, kernel, generator.uniform(1500, 3500))
                 m.item()
             else:
                 m.work(1500)
                 m.operator(op, kernel, self.kernel)
 
     def cover(self) -> None:
-        """Start one long kernel, and do something else meanwhile."""
+        """Start one long kernel, and do other work meanwhile."""
         m = self.machine
         if self.covered == "nothing":
             return
-        long = self.dice.uniform(1.1e6, 1.6e6) if self.kind == "compute" else 45e3
+        long = self.generator.uniform(1.1e6, 1.6e6) if self.kind == "compute" else 45e3
         m.operator("aten::mm", "sm90_xmma_gemm_f32f32_nt", long)
         left = m.free[QUEUE] - m.clock
         if self.covered == "loader":

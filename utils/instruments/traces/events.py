@@ -1,7 +1,7 @@
-"""What a trace consists of, and how it is read out of `torch.profiler`.
+"""The parts of a trace, and how to read them from `torch.profiler`.
 
-It is read by the Chrome trace that the profiler writes, a format that stays. Times are whole
-nanoseconds.
+They come from the Chrome trace that the profiler writes, because this format is stable. Times are
+whole nanoseconds.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 
-# Kineto's categories; what is missing is left out, such as Python frames and arrows.
+# Kineto's categories; other categories are left out, such as Python frames and arrows.
 HOST = {
     "cpu_op": "op",
     "user_annotation": "range",
@@ -27,23 +27,24 @@ HOST = {
 }
 DEVICE = {"kernel": "kernel", "gpu_memcpy": "copy", "gpu_memset": "copy"}
 _READ: weakref.WeakKeyDictionary[Any, list[dict[str, Any]]] = weakref.WeakKeyDictionary()
-# What the profiler notes of itself.
+# The profiler's events about itself.
 ITSELF = ("PyTorch Profiler", "Iteration Start", "Record Window End", "Activity Buffer Request")
 
 
 @dataclass(frozen=True)
 class Event:
-    """Something that ran for a while."""
+    """An event with a duration."""
 
     name: str  # what ran, such as ``aten::mm``
     start: int  # when it began, in nanoseconds
     duration: int  # how long it took, in nanoseconds
-    # where it ran: a thread of the host, ``cpu`` or ``cpu 2``, or a stream of the device, ``gpu 7``
+    # where the event ran: in a thread of the host, ``cpu`` or ``cpu 2``, or a stream of the device,
+    # ``gpu 7``
     lane: str = "cpu"
     # on the host ``range`` (a label around other events), ``op`` (an operator) or ``call`` (of
     # CUDA); on the device ``kernel`` or ``copy``
     kind: str = "op"
-    # the number that a call shares with what it has started on the device; None for all other
+    # the number that a call shares with its kernel or copy on the device; None for all other
     # events
     correlation: int | None = None
 
@@ -60,24 +61,24 @@ class Event:
 
 @dataclass(frozen=True)
 class Allocation:
-    """Memory that an allocator handed out or took back."""
+    """An allocation of memory, or its release."""
 
-    address: int  # of its first byte
-    bytes: int  # how many; negative where they were given back
-    time: int = 0  # when, in nanoseconds
+    address: int  # the address of its first byte
+    bytes: int  # the number of bytes; negative if they were freed
+    time: int = 0  # the time, in nanoseconds
 
 
 def of_profile(profile: torch.profiler.profile) -> list[Event]:
     """Return the events of a profile that has ended, in order of their starts.
 
-    A profile writes its Chrome trace once. Whoever wants the file, too, exports it and reads it
-    with :func:`of_chrome_trace`.
+    A profile writes its Chrome trace once. If you also need the file, export it and read it with
+    :func:`of_chrome_trace`.
     """
     return _events(_trace_events(profile))
 
 
 def allocations_of_profile(profile: torch.profiler.profile) -> list[Allocation]:
-    """Return what was allocated and freed during a profile with ``profile_memory=True``."""
+    """Return the allocations and releases during a profile with ``profile_memory=True``."""
     found = [
         Allocation(int(event["args"]["Addr"]), int(event["args"]["Bytes"]), _ns(event["ts"]))
         for event in _trace_events(profile)
@@ -87,7 +88,7 @@ def allocations_of_profile(profile: torch.profiler.profile) -> list[Allocation]:
 
 
 def of_chrome_trace(path: Path | str) -> list[Event]:
-    """Return the events of a file that ``export_chrome_trace`` wrote, packed (.gz) or not."""
+    """Return the events of a file that ``export_chrome_trace`` wrote, compressed (.gz) or not."""
     data = Path(path).read_bytes()
     if str(path).endswith(".gz"):
         data = gzip.decompress(data)
@@ -127,5 +128,5 @@ def _events(trace_events: Iterable[Mapping[str, Any]]) -> list[Event]:
 
 
 def _ns(microseconds: float) -> int:
-    """A Chrome trace's microseconds, which have three decimals, as whole nanoseconds."""
+    """Return a Chrome trace's microseconds, which have three decimals, as whole nanoseconds."""
     return round(microseconds * 1000)

@@ -18,8 +18,8 @@ FILE = Path(__file__).with_name("minigpt_step.json")
 class RecordedStep:
     """What was recorded."""
 
-    events: list[Event]  # of one step: forward, backward and AdamW, with a range around each
-    allocations: list[Allocation]  # of the same step, in order
+    events: list[Event]  # events of one step: forward, backward and AdamW, with a range around each
+    allocations: list[Allocation]  # allocations of the same step, in order
     config: MiniGPTConfig  # the model's sizes
     batch: tuple[int, int]  # (sentences, tokens) of the step
     provenance: dict[str, Any]  # torch's version, the processor, threads, and how it was recorded

@@ -1,7 +1,7 @@
-"""A world of ranks in one process: their programs are generators, and the scheduler is the network.
+"""A world of ranks in one process: programs are generators, and the scheduler is the network.
 
-A rank's program is a generator function. It yields requests, tuples, and is resumed with the
-answer; what it returns is the rank's result:
+A rank's program is a generator function. It yields requests, which are tuples, and gets the answer
+back. Its return value is the rank's result:
 
     def program(rank, world, tensor):
         if rank == 0:
@@ -20,14 +20,14 @@ answer; what it returns is the rank's result:
 ``yield "exchange", to, tensor, source``          the tensor; sends and receives at the same time
 ``yield "all_reduce", tensor, "sum"``             the sum (or the ``"max"``), at each rank
 ``yield "all_gather", tensor``                    a list, one tensor of each rank
-``yield "reduce_scatter", tensors, "sum"``        each rank the sum of its own, out of lists
+``yield "reduce_scatter", tensors, "sum"``        the sum of this rank's tensors in all lists
 ``yield "broadcast", tensor_or_None, source``     the tensor of the source
-``yield "barrier",``                              None; all ranks have come so far
+``yield "barrier",``                              None; all ranks have reached this point
 ``yield "compute", seconds``                      None; moves the rank's clock
 ================================================  ==================================================
 
-A tensor is copied when it is sent. Collectives are matched by their order and by nothing else, as
-in `torch.distributed`. `world.gloo` runs the same programs in processes of their own.
+A tensor is copied when it is sent. Collectives are matched only by their order, as in
+`torch.distributed`. `world.gloo` runs the same programs in separate processes.
 """
 # ruff: noqa: F401  the names of the room
 

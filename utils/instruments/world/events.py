@@ -1,4 +1,4 @@
-"""What has happened in a world: messages, collectives and computing, as plain values."""
+"""The events of a world: messages, collectives and computing, as plain values."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ class Message:
     source: int
     to: int
     bytes: int  # of the tensor
-    sent: float  # when the sender asked for it
-    awaited: float  # when the receiver asked for it
+    sent: float  # when the sender requested it
+    awaited: float  # when the receiver requested it
     start: float  # when it left
-    end: float  # when it had come
+    end: float  # when it arrived
 
 
 @dataclass(frozen=True)
 class Collective:
-    """What all ranks did together."""
+    """A collective: an operation of all ranks together."""
 
     kind: str  # ``all_reduce``, ``all_gather``, ``reduce_scatter``, ``broadcast`` or ``barrier``
-    bytes: int  # of what one rank put in; of a broadcast, what the source put in
-    # of the tensor that one rank put in, of the first one of a list; None for a barrier
+    bytes: int  # bytes of one rank's input; for a broadcast, bytes of the source's input
+    # the shape of one rank's tensor, or of the first tensor of the rank's list; None for a barrier
     shape: tuple[int, ...] | None
-    posted: tuple[float, ...]  # when each rank asked for it
-    end: float  # when the last one did. It takes no time of its own.
+    posted: tuple[float, ...]  # when each rank requested it
+    end: float  # when the last rank requested it; a collective takes no additional time
 
 
 @dataclass(frozen=True)
 class Computed:
-    """What one rank said that it computes: ``yield "compute", seconds``."""
+    """A computation of one rank: ``yield "compute", seconds``."""
 
     rank: int
     start: float
@@ -42,32 +42,32 @@ class Computed:
 
 @dataclass
 class Outcome:
-    """How a world ended, or how far it came."""
+    """The state of a world at its end, or when it stopped."""
 
-    results: list[Any]  # what each rank returned; None of those that did not come to their end
+    results: list[Any]  # each rank's result; None for ranks that did not finish
     # messages, collectives and computing, in the order in which they ended
     log: list[Message | Collective | Computed] = field(default_factory=list)
     clocks: list[float] = field(default_factory=list)  # each rank's clock, in simulated seconds
-    # for each rank that waits for ever, what it waits for, in words
+    # rank that waits for ever -> the reason, in words
     waiting: dict[int, str] = field(default_factory=dict)
-    # for the same ranks, the ranks that they wait for
+    # for the same ranks, the ranks for which they wait
     awaits: dict[int, tuple[int, ...]] = field(default_factory=dict)
 
     @property
     def seconds(self) -> float:
-        """When the last rank came to its end, by the simulated clock."""
+        """When the last rank ended, by the simulated clock."""
         return max(self.clocks, default=0.0)
 
     @property
     def messages(self) -> list[Message]:
-        """What went from one rank to another."""
+        """The messages that ranks sent to each other."""
         return [event for event in self.log if isinstance(event, Message)]
 
     @property
     def collectives(self) -> list[Collective]:
-        """What all ranks did together."""
+        """The collectives of all ranks together."""
         return [event for event in self.log if isinstance(event, Collective)]
 
     def sent(self, rank: int) -> int:
-        """Return the bytes of all messages that a rank sent to others; collectives not counted."""
+        """Return the bytes of all messages that a rank sent to others, without collectives."""
         return sum(message.bytes for message in self.messages if message.source == rank)

@@ -1,7 +1,7 @@
-"""The same programs in processes of their own: `torch.distributed` with its gloo backend.
+"""Run a world's programs in separate processes: `torch.distributed` with its gloo backend.
 
 Processes are forked, use one thread each, find each other through a folder, and end with the call.
-Where gloo can't run, as in a container without a loopback interface, that is said in words.
+If gloo can't run (for example, in a container without a loopback interface), a message says so.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ from utils.instruments.world.network import Each, WorldError, copied, run
 LIMIT = 20.0  # seconds
 POLL = 0.002  # seconds between two looks at the folder
 
-# A fork can't go backward if its parent has autograd's threads. torch starts them at the first
+# A fork can't call backward if its parent has autograd's threads. torch starts them at the first
 # backward of a process, one for each device. In a CUDA build without a GPU, FakeTensorMode pretends
-# that there are eight devices; so the first backward comes before anything is traced.
+# that there are eight devices. So the first backward comes before any code is traced.
 if not torch.accelerator.is_available():
     torch.ones((), requires_grad=True).backward()
 
 
 class NoGloo(Exception):
-    """The processes did not come to their end: why, in words."""
+    """The processes did not finish; the message says why."""
 
 
 def over_gloo(
     program: Callable[..., Generator], world: int, *args: Any, seconds: float = LIMIT
 ) -> list[Any]:
-    """Run a program, as `utils.instruments.world.run` does, at each rank in a process of its own.
+    """Run a program, as `utils.instruments.world.run` does, at each rank in a separate process.
 
-    Returned is what each one returned. NoGloo is raised if a rank raised or died, if time was up,
-    or if there is no fork or no gloo here.
+    Returns the result of each rank. Raises NoGloo if a rank raised or died, if the time was up, or
+    if there is no fork or no gloo here.
     """
     if not hasattr(os, "fork"):
         raise NoGloo("this system has no fork")
@@ -73,29 +73,29 @@ def over_gloo(
 
 
 def show_over_gloo(program: Callable[..., Generator], world: int, *args: Any) -> None:
-    """Run a program over gloo and in the simulated world, and print whether both give the same."""
+    """Run a program over gloo and in the simulated world, and print whether the results agree."""
     began = time.monotonic()
     try:
         simulated = run(program, world, *args).results
     except WorldError as problem:
-        print(f"not run over gloo, because of the simulated world: {problem}")
+        print(f"not run over gloo, because the simulation failed: {problem}")
         return
     try:
         real = over_gloo(program, world, *args)
     except NoGloo as problem:
-        print(f"not the same over gloo: {problem}")
+        print(f"over gloo, the program fails: {problem}")
         return
     for rank, (mine, theirs) in enumerate(zip(simulated, real, strict=True)):
         found: Difference | None = compare(theirs, mine)
         if found:
-            print(f"over gloo, rank {rank} got something else: {found}")
+            print(f"over gloo, rank {rank} got another result: {found}")
             return
     took = time.monotonic() - began
-    print(f"{world} processes over gloo: every rank got what it got above ({took:.1f} s)")
+    print(f"{world} processes over gloo: the results are the same as above ({took:.1f} s)")
 
 
 def loopback() -> str:
-    """Return the name of the interface by which this machine speaks to itself."""
+    """Return the name of this machine's loopback interface."""
     return "lo" if sys.platform == "linux" else "lo0"
 
 
@@ -125,7 +125,7 @@ def _be_a_rank(
     try:
         import torch.distributed as dist
 
-        torch.set_num_threads(1)  # a fork has none of the threads that its parent had
+        torch.set_num_threads(1)  # a fork does not have the threads of its parent
         silent = os.open(os.devnull, os.O_WRONLY)
         os.dup2(silent, 1)
         os.dup2(silent, 2)
@@ -136,7 +136,7 @@ def _be_a_rank(
         mine = [copied(arg[rank] if isinstance(arg, Each) else arg) for arg in args]
         result = _driven(program(rank, world, *mine), rank, world)
         torch.save(result, folder / f"{rank}.pt")
-        dist.barrier()  # nobody leaves while another still receives
+        dist.barrier()  # no process may end while another one still receives
         status = 0
     except BaseException as problem:
         words = f"{type(problem).__name__}: {problem}".splitlines()[0]
@@ -148,15 +148,15 @@ def _be_a_rank(
 def _folder_store(folder: Path, patience: timedelta) -> torch.distributed.Store:
     """Return a store for the ranks' addresses: a folder with a file for each key.
 
-    Torch's own stores won't do. `FileStore` needs file locks, which a sandbox only pretends to
-    give; `TCPStore` asks the name server for the name of each peer, and waits for it where it is
-    slow. Here a value appears at once and whole, because a file is renamed. The caller keeps a
-    reference: torch calls a Python object through it.
+    Torch's own stores don't work here. `FileStore` needs file locks, which a sandbox only pretends
+    to give. `TCPStore` asks the name server for the name of each peer, which can be slow. Here a
+    value appears at once and complete, because a file is renamed. The caller must keep a reference,
+    because torch calls a Python object through it.
     """
     from torch.distributed import Store
 
     class FolderStore(Store):
-        """What gloo and `torch.distributed` ask of a store: to set, to wait and to get."""
+        """The methods of a store that gloo and `torch.distributed` use: set, wait and get."""
 
         def set(self, key: str, value: bytes | str) -> None:
             written = folder / f"{key.encode().hex()}.{os.getpid()}"
@@ -212,7 +212,7 @@ def _answered(request: Any, rank: int, world: int) -> Any:
         sends = [dist.isend(_header(tensor), to), dist.isend(_plain(tensor), to)]
         got = _answered(("recv", source), rank, world)
         for send in sends:
-            assert send is not None  # only of a rank outside of the group
+            assert send is not None  # only for a rank outside the group
             send.wait()
         return got
     elif kind == "all_reduce":
@@ -224,7 +224,7 @@ def _answered(request: Any, rank: int, world: int) -> Any:
         dist.all_gather(pieces, _plain(rest[0]))
         return pieces
     elif kind == "reduce_scatter":
-        # as gloo does it itself: reduce all, and keep the own piece
+        # like gloo itself: reduce all pieces, and keep this rank's piece
         pieces = [_plain(tensor).clone() for tensor in rest[0]]
         for piece in pieces:
             dist.all_reduce(piece, operators[rest[1]])
@@ -242,10 +242,10 @@ def _answered(request: Any, rank: int, world: int) -> Any:
     return None
 
 
-# A receiver over gloo must have a tensor of the right shape and dtype before anything comes. So
-# they are sent ahead: the dtype's number, the number of dimensions, and the sizes.
+# A receiver over gloo must have a tensor of the right shape and dtype before the data arrive. So
+# shape and dtype are sent first: the dtype's number, the number of dimensions, and the sizes.
 HEADER = 10
-DTYPES = (  # that gloo knows
+DTYPES = (  # dtypes that gloo supports
     *(torch.float32, torch.float64, torch.float16, torch.bfloat16),
     *(torch.int64, torch.int32, torch.int8, torch.uint8, torch.bool),
     *(torch.complex64, torch.complex128),

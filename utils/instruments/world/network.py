@@ -19,9 +19,9 @@ from hood.judge.connection.drivers import LearnersFault
 from utils.instruments.world.events import Collective, Computed, Message, Outcome
 
 MAX_REQUESTS = 100_000  # of all ranks together
-# of all tensors that ranks put in, and of all copies that a collective hands out
+# bytes of all tensors from ranks, and of all copies that a collective returns
 MAX_BYTES = 1 << 28
-MAX_SECONDS = 1e9  # of one request to compute
+MAX_SECONDS = 1e9  # the most seconds of one request to compute
 REDUCTIONS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {"sum": torch.add, "max": torch.maximum}
 # see `connect`
 Counts = Sequence[int] | Callable[[Tensor], Sequence[int]]
@@ -29,7 +29,7 @@ Carry = Callable[[int, int, Tensor], Tensor]
 
 
 class WorldError(LearnersFault):
-    """A world that could not come to its end; its ``outcome`` is what had happened by then."""
+    """A world that could not finish; its ``outcome`` has the events so far."""
 
     def __init__(self, message: str, outcome: Outcome):
         super().__init__(message)
@@ -37,27 +37,27 @@ class WorldError(LearnersFault):
 
 
 class Deadlock(WorldError):
-    """Ranks wait for each other, or for a rank that has come to its end."""
+    """Ranks wait for each other, or for a rank that has ended."""
 
 
 class Mismatch(WorldError):
-    """The ranks asked for different collectives, or put in tensors that do not fit together."""
+    """The ranks requested different collectives, or gave tensors that do not fit together."""
 
 
 class BadRequest(WorldError):
-    """A rank yielded something that is no request."""
+    """A rank yielded a value that is not a request."""
 
 
 class Endless(WorldError):
-    """There were more requests, or more bytes, than a world may have."""
+    """There were more requests, or more bytes, than a world allows."""
 
 
 class Each(list):
-    """Arguments of `run` of which each rank gets its own: a list with one for each rank."""
+    """An argument of `run` with a list of items, one for each rank."""
 
 
 class _Invalid(Exception):
-    """Why something is no request."""
+    """Why a value is not a request."""
 
 
 @dataclass
@@ -77,26 +77,26 @@ class _Rank:
     """The state of one rank."""
 
     number: int
-    # lets its program run on; gives ("yield", request) or ("return", result)
+    # continues the rank's program; returns ("yield", request) or ("return", result)
     resume: Callable[[Any], tuple[str, Any]]
     clock: float = 0.0
     done: bool = False
-    answer: Any = None  # what it is resumed with
-    # what it waits for, and in words
+    answer: Any = None  # the value with which it is resumed
+    # what the rank waits for: messages or a collective; `doing` says it in words
     transfers: list[_Transfer] = field(default_factory=list)
     collective: tuple | None = None
     doing: str = ""
 
 
 def run(program: Callable[..., Generator], world: int, *args: Any, **how: Any) -> Outcome:
-    """Run ``program(rank, world, *args)``, a generator function, at each rank, as :func:`connect`.
+    """Run ``program(rank, world, *args)``, a generator function, at each rank; see :func:`connect`.
 
-    Each rank gets copies of the arguments, as if they were processes. Of an argument that is an
-    `Each`, every rank gets its own.
+    Each rank gets copies of the arguments, as if it were a process. If an argument is an `Each`,
+    every rank gets its item.
     """
     for arg in args:
         if isinstance(arg, Each) and len(arg) != world:
-            raise ValueError(f"an Each of {len(arg)} for {world} ranks")
+            raise ValueError(f"an Each has {len(arg)} items for {world} ranks")
     programs = [
         program(rank, world, *(copied(a[rank] if isinstance(a, Each) else a) for a in args))
         for rank in range(world)
@@ -113,17 +113,17 @@ def connect(
     counts: Counts = (),
     carry: Carry | None = None,
 ) -> Outcome:
-    """Run generators, the ranks of a world, to their ends.
+    """Run generators, the ranks of a world, until they end.
 
-    A program is a generator, or anything with ``resume(answer)`` that gives ``("yield", request)``
-    or ``("return", result)``. With ``rendezvous`` a send waits until its receiver asks for the
-    tensor; otherwise the tensor is kept until then, and the sender goes on at once. A message takes
-    ``latency`` seconds, however small, and ``bandwidth`` is its bytes a second. In a sum, what rank
-    r puts in counts ``counts[r]`` times, as if as many ranks had the same; by default once.
-    ``counts`` may be a function, which is given the tensor of rank 0. ``carry`` is given the
-    source, the receiver and the tensor of each message, and returns what arrives, of the same shape
-    and dtype. Raises a WorldError (`Deadlock`, `Mismatch`, `BadRequest` or `Endless`), or what a
-    program raises.
+    A program is a generator, or an object whose ``resume(answer)`` gives ``("yield", request)``
+    or ``("return", result)``. With ``rendezvous`` a send waits until its receiver requests the
+    tensor. Otherwise the tensor is kept until then, and the sender continues at once. A message
+    takes at least ``latency`` seconds, and ``bandwidth`` is its bytes per second. In a sum, the
+    tensor of rank r counts ``counts[r]`` times, as if several ranks had the same tensor; by default
+    once. ``counts`` may be a function of the tensor of rank 0. ``carry`` gets the source, the
+    receiver and the tensor of each message, and returns the tensor that arrives, of the same shape
+    and dtype. Raises a WorldError (`Deadlock`, `Mismatch`, `BadRequest` or `Endless`), or the error
+    of a program.
     """
     return _Network(programs, rendezvous, latency, bandwidth, counts, carry).run()
 
@@ -143,7 +143,7 @@ class _Network:
         self._programs, self._counts, self._carry = programs, counts, carry
         self._ranks = [_Rank(number, _resumer(program)) for number, program in enumerate(programs)]
         self._rendezvous, self._latency, self._bandwidth = rendezvous, latency, bandwidth
-        # by (source, to): what was posted there and has not found its other side
+        # (source, to) -> sends, or receives, that have no counterpart yet
         self._sends: dict[tuple[int, int], deque[_Transfer]] = {}
         self._receives: dict[tuple[int, int], deque[_Transfer]] = {}
         self._ready = deque(self._ranks)
@@ -151,10 +151,10 @@ class _Network:
         self._outcome = Outcome([None] * len(self._ranks), clocks=[0.0] * len(self._ranks))
 
     def run(self) -> Outcome:
-        """Run all ranks to their ends, and close those that did not come there.
+        """Run all ranks until they end, and close those that did not end.
 
-        A rank that waits inside of `with torch.no_grad()` leaves that block when it is closed, and
-        would set the caller's mode if that happened some time later.
+        A rank that waits inside `with torch.no_grad()` leaves that block when it is closed. If this
+        happened later, it would change the caller's mode.
         """
         outside = torch.is_grad_enabled()
         try:
@@ -246,7 +246,7 @@ class _Network:
         self._settle(rank)
 
     def _match(self, source: int, to: int) -> None:
-        """Carry a message if both of its sides are there."""
+        """Carry a message if its sender and its receiver are ready."""
         sends = self._sends.get((source, to))
         receives = self._receives.get((source, to))
         if not sends or not receives:
@@ -266,7 +266,7 @@ class _Network:
             self._settle(self._ranks[transfer.rank])
 
     def _settle(self, rank: _Rank) -> None:
-        """Let a rank go on if all that it waited for has happened."""
+        """Let a rank continue if it no longer waits."""
         if not rank.transfers or any(transfer.end is None for transfer in rank.transfers):
             return
         ends = [transfer.end for transfer in rank.transfers if transfer.end is not None]
@@ -305,7 +305,7 @@ class _Network:
             self._meet(kind)
 
     def _meet(self, kind: str) -> None:
-        """Do a collective for which all ranks have come."""
+        """Do a collective for which all ranks are ready."""
         first = self._ranks[0].collective
         assert first is not None
         for other in self._ranks[1:]:
@@ -323,7 +323,7 @@ class _Network:
         self._charge(copies * sum(map(_bytes, tensors)))
         try:
             answers = _answers(kind, given, details, self._counts)
-        except RuntimeError as problem:  # of a dtype that knows no sum or no maximum
+        except RuntimeError as problem:  # the dtype has no sum or no maximum
             raise BadRequest(f"{self._ranks[0].doing}: {problem}", self._stopped()) from None
         posted = tuple(rank.clock for rank in self._ranks)
         end = max(posted)
@@ -341,7 +341,7 @@ class _Network:
 
     def _peer(self, rank: _Rank, peer: Any) -> int:
         if self._number(peer) == rank.number:
-            raise _Invalid("nobody sends to itself")
+            raise _Invalid("a rank can't send to itself")
         return peer
 
     def _tensor(self, value: Any) -> Tensor:
@@ -351,13 +351,13 @@ class _Network:
         return value.detach().clone()
 
     def _charge(self, count: int) -> None:
-        """Count bytes before they are copied: a tensor of one number may have any shape."""
+        """Count bytes before a copy, because even a tensor of one number may have a huge shape."""
         self._bytes += count
         if self._bytes > MAX_BYTES:
             raise Endless(f"more than {MAX_BYTES >> 20} MiB were sent", self._stopped())
 
 
-# What each request has after its name.
+# The items of each request after its name.
 SHAPES = {
     "send": ("to", "tensor"),
     "recv": ("source",),
@@ -388,7 +388,7 @@ def _resumer(program: Any) -> Callable[[Any], tuple[str, Any]]:
         except StopIteration as end:
             return "return", end.value
         finally:
-            # a rank may yield from inside of `with torch.no_grad()`, and is no matter to the others
+            # a rank may yield inside `with torch.no_grad()`, which must not affect other ranks
             grad_mode = torch.is_grad_enabled()
             torch.set_grad_enabled(outside)
 
@@ -409,7 +409,7 @@ def _answers(kind: str, given: list, details: tuple, counts: Counts) -> list:
 
 
 def _reduced(tensors: list[Tensor], how: str, counts: Counts) -> Tensor:
-    """In the order of the ranks."""
+    """Return the sum or the maximum of the tensors, computed in the order of the ranks."""
     counts = counts if isinstance(counts, Sequence) else counts(tensors[0])
     if how == "sum" and counts:
         tensors = [tensor * count for tensor, count in zip(tensors, counts, strict=True)]
@@ -439,7 +439,7 @@ def _have_ended(ranks: Sequence[int]) -> str:
 
 
 def copied(value: Any) -> Any:
-    """Return a copy that shares nothing with the original."""
+    """Return a copy that shares no memory with the original."""
 
     def one(leaf: Any) -> Any:
         if isinstance(leaf, Tensor):

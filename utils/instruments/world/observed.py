@@ -1,6 +1,7 @@
-"""What `torch.distributed`'s own tools send, as numbers that a lesson can print."""
+"""The messages of `torch.distributed`'s own tools, as numbers that a lesson can print."""
 
-# DDP reads the annotations of its hook as objects: so they are not turned into strings here.
+# DDP reads the annotations of its hook as objects. So this file has no `from __future__ import
+# annotations`, which would turn them into strings.
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,9 +13,9 @@ from torch.nn.parallel import DistributedDataParallel
 
 
 def reduced_buckets(ddp: DistributedDataParallel) -> list[int]:
-    """Return a list that grows by the numbers in a bucket whenever one is reduced.
+    """Return a list to which each reduced bucket adds its number of elements.
 
-    DDP's communication hook takes the place of the averaging: so that is done here, too.
+    DDP's communication hook replaces DDP's averaging, so the hook also averages.
     """
     buckets: list[int] = []
 
@@ -37,7 +38,7 @@ def collectives(comms: CommDebugMode) -> dict[str, int]:
 
 
 class Returns(nn.Module):
-    """A module whose forward wraps the tensor that the one ``inside`` returns.
+    """A module whose forward wraps the tensor that the module ``inside`` returns.
 
     ``how``: ``"tensor"`` as it is, ``"dict"`` in a dict, ``"object"`` in an object of a class that
     torch does not look into.
@@ -54,7 +55,7 @@ class Returns(nn.Module):
         return {"it": tensor} if self.how == "dict" else SimpleNamespace(it=tensor)
 
     def tensor_in(self, returned: Any) -> torch.Tensor:
-        """Take the tensor out of what the forward returned."""
+        """Take the tensor out of the forward's result."""
         if self.how == "tensor":
             return returned
         return returned["it"] if self.how == "dict" else returned.it

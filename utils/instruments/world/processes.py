@@ -1,7 +1,7 @@
-"""Functions and scripts that call `torch.distributed` themselves, in processes of their own.
+"""Functions and scripts that call `torch.distributed` themselves, in separate processes.
 
-For what no rank's program asks for: DistributedDataParallel, fully_shard, DTensor and torchrun.
-Everything ends with the call: what hangs is ended after a time.
+Used for DistributedDataParallel, fully_shard, DTensor and torchrun. All processes end with the
+call; a process that hangs is ended after a time limit.
 """
 
 from __future__ import annotations
@@ -19,18 +19,19 @@ from typing import Any
 from utils.instruments.world.gloo import NoGloo, loopback, over_gloo
 
 LIMIT = 60.0  # seconds
-GRACE = 5.0  # for torchrun to end its workers, once it has been asked to
+GRACE = 5.0  # seconds for torchrun to end its workers after the signal to stop
 
 
 def in_processes(
     function: Callable[..., Any], world: int, *args: Any, seconds: float = LIMIT
 ) -> list[Any]:
-    """Call ``function(rank, world, *args)`` in a process for each rank; return what each returned.
+    """Call ``function(rank, world, *args)`` in a process for each rank; return the results.
 
-    The processes are connected by gloo: the default process group is there. The function may be one
-    of a notebook's cell. What they print is lost; what they return are tensors, numbers, strings,
-    and lists, tuples and dicts of those. Of an argument that is a `utils.instruments.world.Each`,
-    every rank gets its own. NoGloo is raised as by `over_gloo`.
+    The processes are connected by gloo: the default process group exists. The function may be from
+    a notebook's cell. Its printed output is lost. The function may return tensors, numbers,
+    strings, and lists, tuples and dicts of these. If an argument is a
+    `utils.instruments.world.Each`, every rank gets its item. NoGloo is raised in the same cases as
+    by `over_gloo`.
     """
 
     def program(rank: int, ranks: int, *given: Any) -> Generator:
@@ -41,10 +42,10 @@ def in_processes(
 
 
 def torchrun(script: str, world: int, seconds: float = LIMIT) -> str:
-    """Run a script under torchrun with so many processes here, and return what they printed.
+    """Run a script under torchrun with several processes here, and return their printed output.
 
-    torchrun is told address and port, since finding them by itself needs a name for this machine.
-    NoGloo is raised if it fails, with its last words, or if time is up.
+    torchrun gets an address and a port: if this machine has no name, torchrun can't find them
+    itself. Raises NoGloo with torchrun's last output if torchrun fails, or if the time is up.
     """
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "script.py")
@@ -60,17 +61,18 @@ def torchrun(script: str, world: int, seconds: float = LIMIT) -> str:
             try:
                 said, trouble = process.communicate(timeout=seconds)
             except subprocess.TimeoutExpired:
-                raise NoGloo(f"torchrun has not come to its end after {seconds:g} s") from None
-            finally:  # also where the reader interrupts it
+                raise NoGloo(f"torchrun has not ended after {seconds:g} s") from None
+            finally:  # also if the reader interrupts it
                 _end(process)
     if process.returncode:
-        errors = re.findall(r"\w+Error: .+", trouble)  # a worker's first, torchrun's last
+        # a worker's first error, or the last lines of torchrun's output
+        errors = re.findall(r"\w+Error: .+", trouble)
         raise NoGloo(f"torchrun failed: {errors[0] if errors else trouble[-300:]}")
     return said
 
 
 def _end(process: subprocess.Popen) -> None:
-    """It ends its workers; where it doesn't, it alone is killed."""
+    """Stop torchrun, which then ends its workers. If it does not stop, only torchrun is killed."""
     process.terminate()
     try:
         process.wait(GRACE)

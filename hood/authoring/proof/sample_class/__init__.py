@@ -41,23 +41,23 @@ class Learner:
     id: str
     name: str
     story: str  # what this learner did, in a few words
-    data: bytes  # the bytes of the notebook that was handed in
+    data: bytes  # the bytes of the submitted notebook
     predicted: Mapping[str, float | None]  # points by graded cell; None where it has no mark
     filename: str  # the notebook's name, without folders
 
 
 def make_class(lab: SampleLab, accidents: bool = True) -> list[Learner]:
-    """Make a class of at least 24 learners, the same at every call.
+    """Make a class of at least 24 learners; every call makes the same class.
 
-    Together they hand in every alternate and every misconception of the lab's checks, and every
-    accident, unless there are to be none.
+    Together the learners hand in every alternate and every misconception of the lab's checks. With
+    ``accidents``, they also hand in every accident.
     """
     happened = make_accidents(lab) if accidents else []
     return enrol(lab, [*right(lab), *_mistaken(lab), *happened])
 
 
 def enrol(lab: SampleLab, work: Sequence[Submission]) -> list[Learner]:
-    """Return a learner with a name for each submission; used-up names repeat with a number."""
+    """Return a named learner for each submission. When names run out, numbers are added."""
     learners = []
     for number, done in enumerate(work):
         again, k = divmod(number, len(NAMES))
@@ -78,7 +78,7 @@ def enrol(lab: SampleLab, work: Sequence[Submission]) -> list[Learner]:
 
 
 def right(lab: SampleLab) -> list[Submission]:
-    """Return the reference and every alternate: the k-th learner has the k-th of each exercise."""
+    """Return a submission with all references, and for each k one with all k-th alternates."""
     work = [Submission("solved everything", lab.solved(), lab.full())]
     for column in zip_longest(*(exercise.check.alternates for exercise in lab.exercises)):
         answers = {
@@ -92,11 +92,11 @@ def right(lab: SampleLab) -> list[Submission]:
 
 
 def _mistaken(lab: SampleLab) -> list[Submission]:
-    """Return submissions that have every misconception at least once, and one common mistake.
+    """Return submissions with every misconception at least once; a few are more frequent.
 
-    Each learner has a few misconceptions, in different exercises, and is right in the others. As
-    in a real class, several learners have the common mistakes of the first exercises. One more
-    learner makes the same mistake everywhere.
+    Each learner has a few misconceptions, in different exercises, and is right in the others. As in
+    a real class, several learners make the same mistakes in the first exercises. One more learner
+    makes the most frequent mistake in every exercise.
     """
     most = max(1, ceil(len(lab.exercises) * 0.6))
     learners: list[dict[SampleExercise, Candidate]] = []

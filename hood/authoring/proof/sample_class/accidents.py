@@ -14,7 +14,7 @@ from nbgrader.utils import is_grade
 
 from hood.authoring.proof.sample_class.lab import SampleExercise, SampleLab, find, position
 
-# Body of the endless loops. It uses the processor; tests replace it by a sleep.
+# Body of the endless loops. This body uses the processor; tests replace it with a sleep.
 FOREVER = "pass"
 
 
@@ -25,7 +25,7 @@ class Submission:
     story: str  # what the learner did, in a few words
     notebook: Any  # what was handed in: a notebook, or the bytes of a file
     earns: Mapping[str, float | None]  # points by graded cell; None where it has no mark
-    filename: str = ""  # the file's name if it is not the lab's
+    filename: str = ""  # the file's name, if it differs from the lab's name
 
 
 def untouched(lab: SampleLab) -> Submission:
@@ -34,7 +34,7 @@ def untouched(lab: SampleLab) -> Submission:
 
 
 def make_accidents(lab: SampleLab) -> list[Submission]:
-    """Return a submission for each accident. It happens to one exercise; all get some."""
+    """Return a submission for each accident. The next accident is always in the next exercise."""
     made = []
     for number, accident in enumerate(ACCIDENTS):
         made.append(accident(lab, lab.exercises[number % len(lab.exercises)]))
@@ -47,9 +47,10 @@ Accident = Callable[[SampleLab, SampleExercise], Submission]
 def _cell(story: str, code: str, loses: bool = True, loses_later: bool = False) -> Accident:
     """Return an accident in a solution cell.
 
-    ``story`` is what happened, with ``{}`` in place of the exercise's name; ``code`` is the cell,
-    with ``{reference}``, ``{forever}``, or ``{head}`` for the functions' heads; ``loses`` says
-    whether the exercise loses its points; ``loses_later`` says whether those after it do, too.
+    ``story`` says what happened, with ``{}`` in place of the exercise's name. ``code`` is the cell,
+    with ``{reference}``, ``{forever}``, or ``{head}`` for the functions' heads. ``loses`` says
+    whether the exercise loses its points, and ``loses_later`` whether later exercises also lose
+    their points.
     """
 
     def happen(lab: SampleLab, exercise: SampleExercise) -> Submission:
@@ -77,7 +78,7 @@ def _got_half_way(lab: SampleLab, _: SampleExercise) -> Submission:
 
 def _loops_in_function(lab: SampleLab, exercise: SampleExercise) -> Submission:
     done = _cell("{} never returns", "{head}    while True:\n        {forever}")(lab, exercise)
-    # drop the cells between, so that only the graded cell runs into its time limit
+    # drop the cells in between, so that only the graded cell runs into its time limit
     cells = done.notebook.cells
     first, last = (position(done.notebook, i) for i in (exercise.solution_id, exercise.name))
     done.notebook.cells = cells[: first + 1] + cells[last:]
@@ -90,9 +91,10 @@ def _warns(lab: SampleLab, _: SampleExercise) -> Submission:
 
 
 def _warning(source: str, names: Collection[str]) -> str:
-    """Return a cell in which the functions of these names warn before they do anything.
+    """Return a cell in which the functions with these names first print a warning.
 
-    The line stands in the functions themselves: a rule for work by hand can follow it there.
+    The warning's line is in the functions themselves, because there a rule for work by hand sees
+    it.
     """
     lines = source.splitlines()
     for node in reversed(ast.parse(source).body):
@@ -106,7 +108,7 @@ def _warning(source: str, names: Collection[str]) -> str:
 
 
 def _copies_cells(lab: SampleLab, exercise: SampleExercise) -> Submission:
-    """Copy cells: an unchanged solution cell above the real one, and a second graded cell."""
+    """Add copies of two cells: an unchanged solution cell above the real one, and a graded cell."""
     nb = lab.solved()
     at = position(nb, exercise.solution_id)
     nb.cells.insert(at, _copy(find(lab.release, exercise.solution_id), "first-try"))
@@ -143,7 +145,7 @@ def _tags_test(lab: SampleLab, exercise: SampleExercise) -> Submission:
 
 def _saves_foreign_schema(lab: SampleLab, _: SampleExercise) -> Submission:
     nb = lab.solved()
-    nb.metadata = nbformat.from_dict({})  # no kernelspec either
+    nb.metadata = nbformat.from_dict({})  # this removes the kernelspec, too
     for cell in nb.cells:
         if "nbgrader" in cell.metadata:
             cell.metadata.nbgrader.schema_version = 99
@@ -171,7 +173,7 @@ ACCIDENTS: tuple[Accident, ...] = (
     _cell("syntax error in {}", "{reference}\nreturn ]"),
     _cell("a cell raises in {}", "1 / 0\n\n\n{reference}"),
     _loops_in_function,
-    _cell("a cell never ends in {}", "while True:\n    {forever}\n\n\n{reference}"),
+    _cell("a cell of {} never ends", "while True:\n    {forever}\n\n\n{reference}"),
     _cell(
         "a loop that can't be interrupted",
         "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nwhile True:\n    {forever}\n",

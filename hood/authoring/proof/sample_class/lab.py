@@ -1,4 +1,4 @@
-"""Load what the sample class needs of a lab: its release, its exercises and their answers."""
+"""Load a lab for the sample class: its release, its exercises and their answers."""
 
 from __future__ import annotations
 
@@ -71,7 +71,10 @@ class SampleLab:
         return {e.name: float(e.check.earnable(e.missing)) for e in self.exercises}
 
     def solved(self, answers: Mapping[str, str] = MappingProxyType({})) -> NotebookNode:
-        """Return a submission with the reference everywhere, except for ``answers``."""
+        """Return a submission that solves all exercises.
+
+        ``answers`` has the code for some exercises; each other exercise gets its reference.
+        """
         nb = copy.deepcopy(self.release)
         for exercise in self.exercises:
             answer = answers.get(exercise.name, exercise.reference)
@@ -87,7 +90,7 @@ def find(nb: NotebookNode, grade_id: str) -> NotebookNode:
 def position(nb: NotebookNode, grade_id: str) -> int:
     """Return the index of the cell with an id.
 
-    Raises ValueError if there is none.
+    Raises ValueError if no cell has it.
     """
     ids = [cell.metadata.get("nbgrader", {}).get("grade_id") for cell in nb.cells]
     return ids.index(grade_id)
@@ -96,7 +99,7 @@ def position(nb: NotebookNode, grade_id: str) -> int:
 def load_lab(root: Path, name: str) -> SampleLab:
     """Read a lab's built source and its checks, and make its release.
 
-    The release is generated here, because the one in ``release/`` may have been edited. Raises
+    The release is generated here, because the notebook in ``release/`` may have been edited. Raises
     UserError if the lab was not built, or has no exercise with a check.
     """
     path = root / "source" / name / f"{name}.ipynb"

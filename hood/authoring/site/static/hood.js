@@ -1,4 +1,4 @@
-// What a page does by itself: drills answer, views move, code can be copied.
+// Scripts of a page: drills answer, views move, code can be copied.
 "use strict";
 
 const hood = (window.hood = { views: {} });
@@ -20,8 +20,8 @@ const decode = (text) =>
 
 function answerDrill(form) {
   const drill = decode(form.dataset.drill);
-  // What readers without scripts can unfold, which is text here: of a number, its reason and then those
-  // of mistakes; of a choice, those of its options.
+  // Text that readers without scripts can unfold. For a number: the reason for the right answer, then
+  // the reasons for mistakes. For a choice: the reason for each option.
   const folded = document.createElement("template");
   folded.innerHTML = form.querySelector("noscript").textContent;
   const words = folded.content.querySelectorAll("details > div");
@@ -66,7 +66,7 @@ function answerDrill(form) {
 // Views -------------------------------------------------------------------------------------------
 
 function moveView(view) {
-  const places = JSON.parse(view.dataset.places); // of those places there are pictures
+  const places = JSON.parse(view.dataset.places); // the places that have pictures
   const controls = [...view.querySelectorAll("[data-control]")];
   const numbers = (some) => [...new Set(some)].sort((a, b) => a - b);
   const offered = controls.map((_, k) => numbers(places.map((place) => place[k])));
@@ -75,7 +75,7 @@ function moveView(view) {
   const first = base.getAttribute("src");
   const [wide, high] = [base.getAttribute("width") * 2, base.getAttribute("height") * 2];
   const spoken = view.querySelector("[role=status]");
-  const title = view.querySelector(".title"); // that of the first picture; then all its words
+  const title = view.querySelector(".title"); // the first picture's title; later each picture's words
   let here = controls.map((control) => Number(control.dataset.start));
   let loading = null;
 
@@ -109,17 +109,17 @@ function moveView(view) {
       over.src = `data:image/webp;base64,${data}`;
       await over.decode();
     }
-    const whole = x < 0; // of another size than the base
+    const whole = x < 0; // a picture with another size than the base
     const source = whole ? over.src : first;
     if (base.getAttribute("src") !== source) base.src = source;
     base.setAttribute("width", (whole ? width : wide) / 2);
     base.setAttribute("height", (whole ? height : high) / 2);
     base.alt = frame[1];
     if (title) title.textContent = frame[1];
-    await base.decode(); // before what covers it goes: no empty stage in between
+    await base.decode(); // wait before the canvas is removed, so that the stage is never empty
     stage.querySelector("canvas")?.remove();
     if (!data || whole) return;
-    // Joined at full size: made smaller one by one, the edges of what is covered shine through.
+    // Join both pictures at full size: if scaled separately, the edges of the upper one would show.
     const canvas = Object.assign(document.createElement("canvas"), { width: wide, height: high });
     canvas.setAttribute("aria-hidden", "true");
     canvas.getContext("2d").drawImage(base, 0, 0);
@@ -130,16 +130,16 @@ function moveView(view) {
   let turn = Promise.resolve();
   const move = (k, to) => {
     const wanted = here.with(k, to);
-    // Where the place has no picture, the nearest that has one and keeps what was moved.
+    // If the place has no picture, take the nearest one with the new value of this control.
     const apart = (at, j) => (at === wanted[j] ? 0 : 1e6 + Math.abs(at - wanted[j]));
     const far = (place) => place.map(apart).reduce((a, b) => a + b);
     here = places.filter((place) => place[k] === to).reduce((a, b) => (far(b) < far(a) ? b : a));
     stand();
     const place = here.join(",");
     turn = turn.then(load).then(async (set) => {
-      if (place !== here.join(",")) return; // moved on meanwhile
+      if (place !== here.join(",")) return; // the control has moved again
       await show(set.pictures, set.frames[place]);
-      view.dataset.at = place; // what is seen
+      view.dataset.at = place; // the place that is shown
     });
   };
 
@@ -173,8 +173,8 @@ function offerCopy(block) {
 
 // Search ------------------------------------------------------------------------------------------
 
-// Sphinx finds pages. Of a page that it found, the section in which most of the words stand, headings
-// counted twice, and among such sections the one that has them most often; null for the page's top.
+// Sphinx finds pages. In a found page, return the section with most of the words, with headings counted
+// twice, and among such sections the one with most occurrences; null for the page's top.
 hood.sectionOf = (page, words) => {
   const starts = [...words].map((word) => new RegExp(`(?<![\\p{L}\\p{N}_])${word}`, "giu"));
   let [best, most] = [null, 0];
@@ -191,17 +191,17 @@ hood.sectionOf = (page, words) => {
 };
 hood.titleOf = (section) => section.querySelector("h1, h2, h3, h4, h5, h6")?.textContent ?? "";
 
-// The search fetches each page that it found, for some words around the place. Its link leads there.
+// The search fetches each found page, to show some words around the match. The link leads there.
 if (typeof Search !== "undefined") {
   const summary = Search.makeSearchSummary;
   Search.makeSearchSummary = (text, words, anchor) => {
-    if (anchor) return summary(text, words, anchor); // a heading, to which the link leads
+    if (anchor) return summary(text, words, anchor); // the link already leads to a heading
     const page = new DOMParser().parseFromString(text, "text/html");
     page.querySelectorAll(".headerlink").forEach((link) => link.remove());
     const section = hood.sectionOf(page, words);
     const part = section && `<main role="main">${section.outerHTML}</main>`;
     const shown = summary(part ?? text, words, "");
-    // when Sphinx has put it into the list
+    // after Sphinx has put the result into the list
     queueMicrotask(() => {
       const link = shown?.closest("li").querySelector("a");
       if (!link) return;
@@ -214,11 +214,11 @@ if (typeof Search !== "undefined") {
   };
 }
 
-// A link to a page alone: to its top, or to any page in a folder that nobody serves, where none can be
-// fetched. Sphinx marks the words a moment after the page is there: a heading with one is looked for first.
+// A link without a section: to a page's top, or to any page of a folder that is not served, where pages
+// can't be fetched. Sphinx marks the words a moment after loading: look for a heading with a marked word first.
 window.addEventListener("load", () => {
   if (location.hash) {
-    // again, since pictures and fonts that came late have moved it
+    // scroll again, because late pictures and fonts have moved the target
     document.getElementById(decodeURIComponent(location.hash.slice(1)))?.scrollIntoView();
     return;
   }

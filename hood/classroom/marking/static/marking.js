@@ -12,13 +12,13 @@ const inputs = boxes.map((box) => box.querySelector("input"));
 const scoreRow = el.score.parentElement;
 const LETTERS = "abcdefgh";
 
-let all = !data.share; // or only the answers of the marker's share
+let all = !data.share; // otherwise only the marker's share
 let answers = chosen();
 const remarks = [...data.remarks]; // a remark keeps its key as long as the page is open
-const FRESH = 15000; // milliseconds for which an answer that was fetched ahead is taken for current
-const fetched = new Map(); // by grade: a promise of an answer and its mark, and when it was asked
+const FRESH = 15000; // milliseconds for which a prefetched answer counts as current
+const fetched = new Map(); // by grade: a promise of an answer and its mark, and the time of the request
 let here = 0;
-let seen = null; // what the server has of the answer that is shown
+let seen = null; // the server's state of the answer shown
 let draft = null; // the mark as it is on the page
 let names = null;
 let conflict = null;
@@ -76,10 +76,10 @@ async function show(index) {
   }
 }
 
-// Show what the server has of the answer that is open.
+// Show the server's state of the open answer.
 function take(shown) {
   seen = {...seen, ...shown};
-  fetched.delete(seen.grade); // when it is opened again, somebody else may have been here
+  fetched.delete(seen.grade); // before it is opened again, somebody else may change it
   draft = markOf(seen);
   const one = answers[here];
   one.state = seen.state;
@@ -95,7 +95,7 @@ function paint(withAnswer = false) {
   if (data.share) {
     const others = data.answers.filter((other) => !other.own && other.state !== "marked").length;
     at("share").textContent = all ? "You see the answers of all sections."
-      : `You see ${data.share}, and learners who have no grader. Of the others, ${others} to go.`;
+      : `You see ${data.share}, and learners who have no grader. Other answers to mark: ${others}.`;
     at("whole").textContent = all ? "show my share" : "show all";
   }
   [...el.row.children].forEach((dot, index) => {
@@ -129,7 +129,7 @@ function paint(withAnswer = false) {
 const STATES = {unmarked: "not marked", marked: "marked", again: "graded again since it was marked"};
 const calls = (one) => names?.[one.grade] ?? one.pseudonym;
 
-// What there is to know of a mark, in a sentence or two.
+// Describe a mark in a sentence or two.
 function story(shown) {
   const gave = shown.by ? `${shown.by} gave` : "It has";
   const when = shown.at ? `, ${new Date(shown.at).toLocaleString()}` : "";
@@ -199,12 +199,12 @@ function give(index) {
   paintMark();
 }
 
-// Save what is on the page; true if nothing is left to save.
+// Save the page's state; true if nothing is left to save.
 async function save(version = seen?.version) {
   if (!draft || conflict) return !conflict;
   const wanted = {...draft, remark: draft.remark.trim(), version};
   if (Number.isNaN(wanted.score)) {
-    say(`Points are a number from 0 to ${number(data.most)}.`);
+    say(`Expected points from 0 to ${number(data.most)}.`);
     return false;
   }
   try {
@@ -222,7 +222,7 @@ async function save(version = seen?.version) {
   }
 }
 
-// Somebody else was here: say who and what, and let the marker choose.
+// Somebody else changed the mark or the answer: say who and how, and let the marker choose.
 function meanwhile(found) {
   const mine = draft;
   const other = found.html !== seen.html || found.problem !== seen.problem;
@@ -234,9 +234,9 @@ function meanwhile(found) {
   const remark = found.mark.remark ? `, with “${found.mark.remark}”` : "";
   text.textContent = other
     ? `The answer itself has changed since you opened it: read it again. It has ${offered(found.mark.score)}.`
-    : `${who} left ${offered(found.mark.score)}${remark} while you had this answer open. Yours, not saved: `
+    : `${who} left ${offered(found.mark.score)}${remark} while you had this answer open. Your mark, not saved: `
       + `${offered(mine.score)}${mine.remark ? `, with “${mine.remark}”` : ""}.`;
-  const buttons = [["t", "keep what is there"], ["y", "write mine"]].map(([key, does]) => {
+  const buttons = [["t", "keep theirs"], ["y", "save mine"]].map(([key, does]) => {
     const button = document.createElement("button");
     const shown = document.createElement("kbd");
     shown.textContent = key;
@@ -262,7 +262,7 @@ async function undo() {
   if (isDirty()) {
     draft = markOf(seen);
     paintMark();
-    say("Dropped what was not saved.");
+    say("Dropped your unsaved changes.");
     return;
   }
   try {
@@ -279,9 +279,9 @@ async function undo() {
       answers[index].state = found.state;
       await show(index);
     }
-    say(stale ? "Your last mark was not taken back: this answer has another mark by now."
-      : found.others.length ? `Taken back: ${found.others.length + 1} blank answers wait for a mark again.`
-      : `Taken back: it has ${offered(found.mark.score)} again.`);
+    say(stale ? "Your last mark was not undone: this answer has a newer mark."
+      : found.others.length ? `Undone: ${found.others.length + 1} blank answers wait for a mark again.`
+      : `Undone: the answer has ${offered(found.mark.score)} again.`);
   } catch (error) {
     say(`${error.message}.`);
   }
@@ -319,14 +319,14 @@ async function who() {
 
 const several = (count) => count === 1 ? "1 blank answer" : `${count} blank answers`;
 
-// Ask whether all blank answers that wait, of those that are listed, get no point; then give it.
+// Ask whether all listed blank answers that wait get no points; then give them.
 async function blanks() {
   if (conflict || (isDirty() && !(await save()))) return;
   say("Looking for blank answers…");
   try {
     const {found} = await ask("GET", "blank/" + data.question);
     const listed = found.filter((grade) => answers.some((one) => one.grade === grade));
-    say(listed.length ? "" : "No answer that waits for a mark is blank.");
+    say(listed.length ? "" : "No blank answer waits for a mark.");
     if (!listed.length) return;
     const left = answers.filter((one) => one.state !== "marked").length;
     el.blanks.textContent = `${several(listed.length)}, of ${left} that wait${left === 1 ? "s" : ""} for a mark:`
@@ -341,8 +341,8 @@ async function blanks() {
     const next = waiting(here);
     await show(answers[here].state === "marked" && next >= 0 ? next : here);
     const others = listed.length - given.length;
-    say(`${several(given.length)} got ${offered(0)} points; u takes that back.`
-      + (others ? ` ${others} changed meanwhile, and ${others === 1 ? "was" : "were"} left.` : ""));
+    say(`${several(given.length)} got ${offered(0)} points; press u to undo this.`
+      + (others ? ` ${others} changed meanwhile, and ${others === 1 ? "was" : "were"} not marked.` : ""));
   } catch (error) {
     say(`${error.message}.`);
   }
@@ -364,7 +364,7 @@ function widen(toAll) {
   dots();
 }
 
-// Show the answers of all, or of the share, and stay at the same one where it is among them.
+// Show all answers, or the answers of the share, and stay at the same answer if it is shown.
 async function everybody() {
   if (!data.share || conflict || (isDirty() && !(await save()))) return;
   const grade = answers[here]?.grade;
@@ -386,7 +386,7 @@ const KEYS = {
   0: nothing,
   p: () => { el.score.focus(); el.score.select(); },
   Enter: () => el.remark.focus(),
-  y: () => conflict ? settle(true) : seen?.mark.score === null ? say("It has no mark yet.") : save(),
+  y: () => conflict ? settle(true) : seen?.mark.score === null ? say("The answer has no mark yet.") : save(),
   t: () => conflict && settle(false),
   u: undo,
   x: blanks,
@@ -395,7 +395,7 @@ const KEYS = {
   "?": () => el.help.open ? el.help.close() : el.help.showModal(),
 };
 
-// One thing after the other: what was typed while a mark was being saved comes after it.
+// One action after the other: keys typed while a mark is saved act after the save.
 const queue = [];
 let busy = false;
 async function run(action) {

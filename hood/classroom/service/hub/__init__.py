@@ -1,4 +1,4 @@
-"""The sample settings of a JupyterHub with the service, and what a hub's own settings mean."""
+"""Sample settings for a JupyterHub with the service, and a check of any hub's settings."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A lesson in JupyterLab: what answers a prediction is folded, a section has its button."""
+"""A lesson in JupyterLab: answers to predictions are folded, and each section has a button."""
 
 import nbformat.v4
 import pytest
@@ -38,24 +38,24 @@ def hidden_in(*cells):
         ("**Predict.** What now?", True),
         ("So it is. **Predict**, before you look: what now?", True),
         ("*Really.* **Predict:** what now?", True),
-        ("Where a paragraph begins with **Predict**, settle on an answer.", False),
+        ("If a paragraph begins with **Predict**, decide on an answer.", False),
         ("To predict is hard.", False),
     ],
 )
-def test_a_paragraph_asks_at_the_start_of_a_sentence(paragraph, asked):
+def test_a_prediction_is_asked_at_the_start_of_a_sentence(paragraph, asked):
     assert bool(ASKS.search(paragraph)) is asked
 
 
-def test_the_outputs_up_to_the_next_words_are_folded():
+def test_outputs_up_to_the_next_text_are_folded():
     one, two, later = code("a", "1"), code("b", "2"), code("c", "3")
     assert hidden_in(code("z", "0"), ASKING, one, two, "It is 1.", later) == ["a", "b"]
 
 
-def test_no_line_of_a_folded_output_is_in_sight():
+def test_no_line_of_a_folded_output_is_visible():
     """JupyterLab shows the first line of a cell's first output beside the dots."""
     cell = code("a", "the answer")
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell(ASKING), cell])
-    for _ in range(2):  # a build keeps the outputs of the one before
+    for _ in range(2):  # a build keeps the outputs of the previous build
         fold_answers(notebook)
         blank, answer = notebook.cells[1].outputs
         assert blank.data == {}
@@ -64,16 +64,16 @@ def test_no_line_of_a_folded_output_is_in_sight():
     assert without_blank(notebook.cells[1].outputs) == [answer]
 
 
-def test_what_prints_nothing_has_nothing_to_fold():
+def test_a_cell_without_output_is_not_folded():
     assert hidden_in(ASKING, code("def f(): ..."), code("f()", "1")) == ["f()"]
 
 
-def test_words_between_question_and_answer_do_not_answer():
+def test_text_between_question_and_answer_does_not_count_as_the_answer():
     assert hidden_in(f"{ASKING}\n\n(Take your time.)", code("a", "1")) == ["a"]
     assert hidden_in(ASKING, code("def f(): ..."), "And now:", code("f()", "1")) == ["f()"]
 
 
-def test_a_heading_or_a_drill_ends_what_was_asked():
+def test_a_heading_or_a_drill_ends_a_prediction():
     assert hidden_in(ASKING, "## Another matter", code("a", "1")) == []
     assert hidden_in(ASKING, code("number()", "1", ["hide-input"]), code("a", "1")) == []
 
@@ -93,7 +93,7 @@ def test_a_heading_or_a_drill_ends_what_was_asked():
         ("", ""),
     ],
 )
-def test_the_words_that_answer_are_folded_and_come_back(markdown, hidden):
+def test_the_answering_text_is_folded_and_unfolds_unchanged(markdown, hidden):
     came = folded(markdown)
     assert unfolded(came) == markdown
     assert (came != markdown) == bool(hidden)
@@ -101,7 +101,7 @@ def test_the_words_that_answer_are_folded_and_come_back(markdown, hidden):
     assert inside == hidden
 
 
-def test_words_are_folded_where_an_output_answers_before_them():
+def test_text_is_folded_if_an_output_before_it_answers():
     cells = (ASKING, code("a", "1"), "It is 1.\n\nMore.", "And more.", code("b", "2"), "It is 2.")
     made = [nbformat.v4.new_markdown_cell(c) if isinstance(c, str) else c for c in cells]
     notebook = nbformat.v4.new_notebook(cells=made)
@@ -113,7 +113,7 @@ def test_words_are_folded_where_an_output_answers_before_them():
     assert silent.cells[2].source == "And more."
 
 
-def test_each_section_with_code_has_a_button_but_for_the_first():
+def test_each_section_with_code_except_the_first_has_a_button():
     words, code = nbformat.v4.new_markdown_cell, nbformat.v4.new_code_cell
     texts = {4: "## Two\n\nSecond.\n\nMore.", 6: "## Three", 8: "## Four\n\n- b"}
     cells = [words("# A lesson"), words("## One\n\nFirst."), code("a"), code("b"), words(texts[4])]

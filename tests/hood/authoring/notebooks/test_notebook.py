@@ -57,13 +57,13 @@ HIDDEN = f'assert f(1)\n{BEGIN_HIDDEN}\nverify("f", f)\n{END_HIDDEN}'
         ),
     ],
 )
-def test_each_header_expands_and_comes_back(header, expected):
+def test_each_header_expands_and_contracts_unchanged(header, expected):
     assert nbgrader_metadata(header) == (expected and expected | {"schema_version": 3})
     kind = "markdown" if "task" in header else "code"
     assert header_of(to_node(TextCell(kind, "x", header), "id")) == header
 
 
-def test_a_labs_first_cell_says_what_to_install_where_the_course_is_missing(tmp_path):
+def test_without_the_course_a_labs_first_cell_says_what_to_install(tmp_path):
     text = TextCell(
         "code", "import math\n\nfrom hood.learner.check import check", {"given": "setup"}
     )
@@ -88,7 +88,7 @@ except ModuleNotFoundError:
 """
 
 
-def test_what_an_older_build_put_before_a_labs_first_cell_is_no_part_of_its_text():
+def test_an_older_builds_lines_in_a_labs_first_cell_are_removed():
     text = TextCell(
         "code", "import math\n\nfrom utils.notebook.verdict import check", {"given": "s"}
     )
@@ -98,19 +98,20 @@ def test_what_an_older_build_put_before_a_labs_first_cell_is_no_part_of_its_text
     assert from_node(node) == text
 
 
-def test_a_labs_first_words_say_its_limits_and_its_text_does_not():
-    header = (
-        "#   open_the_hood: {title: A, points: 2, cell_seconds: 9, limits: {total_seconds: 40}}"
-    )
+def test_a_labs_limits_are_added_to_its_introduction_and_not_to_its_text():
+    header = "#   open_the_hood: {title: A, cell_seconds: 9, limits: {total_seconds: 40}}"
     words = "# # A lab\n#\n# Words.\n#\n# Start."
-    text = parse("lab.py", f"# ---\n# jupyter:\n{header}\n# ---\n\n# %% [markdown]\n{words}\n")
+    graded = '\n# %% test="twice" points=2\nassert twice(1) == 2\n'
+    text = parse(
+        "lab.py", f"# ---\n# jupyter:\n{header}\n# ---\n\n# %% [markdown]\n{words}\n{graded}"
+    )
     notebook = to_notebook(text)
     assert notebook.cells[0].source == (
         "# A lab\n\nWords.\n\nGrading stops a cell after 9 s, and the whole lab after 40 s. Cells "
         "of your own that no exercise needs have another 40 s, together.\n\nStart."
     )
     assert to_cells("lab.ipynb", notebook) == ([*text.cells], [])
-    page = replace(text, course={"title": "A lesson"})
+    page = replace(text, cells=text.cells[:1])
     assert to_notebook(page).cells[0].source == text.cells[0].source
 
 
@@ -125,7 +126,7 @@ def test_nbgrader_accepts_the_metadata():
     MetadataValidator().validate_nb(to_notebook(lab()))
 
 
-def test_what_nbgrader_and_jupyterlab_add_is_left_behind():
+def test_additions_of_nbgrader_and_jupyterlab_are_dropped():
     node = to_node(TextCell("code", "x = 1\n", {"test": "x", "points": 2}), "id")
     node.metadata.nbgrader |= {"checksum": "0" * 32, "cell_type": "code", "points": 2.0}
     node.metadata |= {"deletable": False, "trusted": True}
@@ -133,7 +134,7 @@ def test_what_nbgrader_and_jupyterlab_add_is_left_behind():
     assert from_node(node) == TextCell("code", "x = 1", {"test": "x", "points": 2})
 
 
-def test_a_cell_without_a_word_in_the_text_is_refused():
+def test_a_cell_that_no_header_can_describe_is_refused():
     answer = to_node(TextCell("markdown", "x", {"task": "x", "points": 1}), "id")
     answer.metadata.nbgrader |= {"task": False, "grade": True, "solution": True}
     with pytest.raises(ValueError, match="manually graded task"):
@@ -148,7 +149,7 @@ def test_a_cell_without_a_word_in_the_text_is_refused():
         from_node(picture)
 
 
-def test_the_import_is_put_in_front_of_the_hidden_line_and_taken_away():
+def test_the_import_before_the_hidden_line_is_added_and_removed():
     test = TextCell("code", HIDDEN, {"test": "f", "points": 1})
     node = to_node(test, "f")
     assert node.source.split("\n")[1:4] == [
@@ -167,10 +168,12 @@ def test_ids_are_nbgraders_or_follow_the_content():
     assert cell_ids([TextCell("code", "new"), *cells])[1:] == ids
 
 
-def test_a_section_is_found_by_its_heading_whatever_is_written_below_it():
+def test_a_section_is_found_by_its_heading_alone():
     cells = [TextCell("markdown", f"## What `to` does, twice\n\n{text}") for text in ("a", "b")]
     assert cell_ids(cells) == ["what-to-does-twice", "what-to-does-twice-2"]
     assert anchor("What `to` does, twice") == "cell-id=what-to-does-twice"
+    graded = TextCell("code", "check('twice')", {"test": "twice", "points": 1})
+    assert cell_ids([TextCell("markdown", "## Twice"), graded]) == ["twice-2", "twice"]
     (long,) = cell_ids([TextCell("markdown", f"# {'word ' * 40}")])
     assert len(long) <= 60
     assert cell_ids([TextCell("markdown", "# ¿?")]) != [""]
@@ -191,14 +194,14 @@ def test_the_same_text_gives_the_same_bytes():
         ([BEGIN_SOLUTION, BEGIN_SOLUTION, END_SOLUTION], "has no partner"),
         (["# BEGIN SOLUTION", "x", END_SOLUTION], "alone on its line"),
         ([f"x = 1  {BEGIN_SOLUTION}", "x", END_SOLUTION], "alone on its line"),
-        ([f"{BEGIN_SOLUTION} ", "x", END_SOLUTION], "without a space behind"),
+        ([f"{BEGIN_SOLUTION} ", "x", END_SOLUTION], "without a space after it"),
     ],
 )
-def test_broken_delimiters(lines, message):
+def test_broken_delimiters_are_refused(lines, message):
     with pytest.raises(ValueError, match=message):
         regions("\n".join(lines), BEGIN_SOLUTION, END_SOLUTION)
 
 
-def test_regions_give_the_delimiters_lines():
+def test_regions_give_the_lines_of_their_delimiters():
     source = f"a\n  {BEGIN_SOLUTION}\nb\n  {END_SOLUTION}\n{BEGIN_SOLUTION}\n{END_SOLUTION}"
     assert regions(source, BEGIN_SOLUTION, END_SOLUTION) == [(1, 3), (4, 5)]

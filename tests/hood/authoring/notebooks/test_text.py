@@ -1,4 +1,4 @@
-"""Parsing texts into cells, and writing them back without a changed byte."""
+"""Texts are parsed into cells, and written back byte for byte."""
 
 import pytest
 
@@ -39,7 +39,7 @@ f()
 )
 
 
-def test_cells_know_kind_header_source_and_line():
+def test_a_cell_has_kind_header_source_and_line():
     setup = lab().cells[1]
     assert (setup.kind, setup.header, setup.name) == ("code", {"given": "setup"}, "setup")
     assert setup.source == "import math\n\nimport utils\nfrom hood.learner.check import check"
@@ -71,7 +71,7 @@ def test_only_the_edited_cell_changes_its_bytes():
     )
 
 
-def test_a_cell_added_at_the_end_and_one_taken_from_the_end():
+def test_a_cell_is_added_or_removed_at_the_end():
     text = parse("t.py", LESSON)
     longer = assemble(text, [*text.cells, TextCell("code", "x = 1")])
     assert longer == LESSON + "\n# %%\nx = 1\n"
@@ -79,14 +79,14 @@ def test_a_cell_added_at_the_end_and_one_taken_from_the_end():
     assert shorter == LESSON[: LESSON.index("\n# %% tags")]
 
 
-def test_header_keys_come_in_one_order():
+def test_header_keys_are_sorted():
     cell = TextCell("code", "x", {"tags": ["a"], "points": 2.5, "test": "t"})
     assert assemble(parse("t.py", HEADER), [cell]).endswith(
         '# %% test="t" points=2.5 tags=["a"]\nx\n'
     )
 
 
-def test_fingerprints_tell_kind_header_and_source():
+def test_fingerprints_depend_on_kind_header_and_source():
     cells = [
         TextCell("code", "x"),
         TextCell("markdown", "x"),

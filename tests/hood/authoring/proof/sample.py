@@ -1,4 +1,4 @@
-"""A small class of a lab, for a test that cannot grade all that its checks know."""
+"""A small class for a lab, for a test that has no time to grade all known answers."""
 
 import copy
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ BESIDE = [
 
 
 def beside(nb: NotebookNode) -> NotebookNode:
-    """Return a copy with cells of a learner's after the first cell of code."""
+    """Return a copy with a learner's own cells after the first code cell."""
     nb = copy.deepcopy(nb)
     first = next(n for n, cell in enumerate(nb.cells) if cell.cell_type == "code") + 1
     nb.cells[first:first] = [new_code_cell(text) for text in BESIDE]
@@ -32,21 +32,22 @@ def beside(nb: NotebookNode) -> NotebookNode:
 
 
 def sampled(exercise: SampleExercise, seed: str) -> Candidate:
-    """The misconception of an exercise that a seed draws; other commits draw others."""
+    """The misconception of an exercise that the seed selects; other commits select others."""
     return Random(f"{seed} {exercise.name}").choice(exercise.check.misconceptions)
 
 
 def asked(lab: SampleLab) -> list[SampleExercise]:
-    """The exercises to which each learner of a sample has an answer."""
-    return [exercise for exercise in lab.exercises if exercise.name not in dear.TRAINS]
+    """The exercises that every learner of a sample answers."""
+    return [exercise for exercise in lab.exercises if exercise.name not in dear.DEAREST]
 
 
 def make_sample(lab: SampleLab, seed: str) -> list[Learner]:
     """Make four learners.
 
-    One solves everything as the lab does. Two have answers to what is :func:`asked`: one solves it
-    in another way, which the seed draws, :func:`beside` cells of their own, and one has a
-    :func:`sampled` misconception in each. One hands in the untouched lab.
+    One learner solves everything as the lab does. Two answer the exercises that :func:`asked`
+    returns. The first of these two hands in alternates that the seed selects, with cells of
+    :func:`beside`. The second hands in a :func:`sampled` misconception for each exercise. One hands
+    in the untouched lab.
     """
     solved = Submission("solved everything", lab.solved(), lab.full())
     return enrol(lab, [solved, _otherwise(lab, seed), _mistaken(lab, seed), untouched(lab)])

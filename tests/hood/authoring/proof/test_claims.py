@@ -1,4 +1,4 @@
-"""What counts as resting on a claim, on a rule, and on both; the table in docs/explanation."""
+"""Points that depend on a claim, on a rule, or on both; and the table about them."""
 
 import argparse
 
@@ -23,7 +23,7 @@ PAGE = f"# A page\n\n{BEGIN}{END}\nThe rest.\n"
 
 
 def make_check(claimed=(), **settings):
-    """Return a check of two parts; the plays of those in ``claimed`` make a claim."""
+    """Return a check of two parts. The parts in ``claimed`` depend on a claim."""
     check = Check("twice", parts={"one": 1, "two": 2}, reads="r", **settings)
     check.reference(lambda x: 2 * x)
 
@@ -67,7 +67,7 @@ def test_points_of_a_part_count_once(claimed, settings, expected):
     assert count(make_check(claimed, **settings), "seed") == expected
 
 
-def test_sharing_is_claimed_where_tensors_come_back():
+def test_sharing_is_a_claim_if_tensors_are_returned():
     check = Check("same", parts={"one": 1, "two": 2}, reads="r", sharing=True)
     check.reference(lambda x: x)
     check.cases(lambda draw: [case("one", draw.tensor((2,))), case("two", 3)])
@@ -75,7 +75,7 @@ def test_sharing_is_claimed_where_tensors_come_back():
 
 
 @pytest.mark.parametrize(("words", "claims"), [("that it was quick", 1), (INPUTS_KEPT, 0)])
-def test_what_a_driver_observed_counts_unless_it_is_that_inputs_were_kept(
+def test_a_drivers_observation_is_a_claim_unless_it_says_that_inputs_were_kept(
     words, claims, monkeypatch
 ):
     watched = driver("result", observed={"seen": words})(lambda thing: {"result": 1, "seen": 2})
@@ -86,7 +86,7 @@ def test_what_a_driver_observed_counts_unless_it_is_that_inputs_were_kept(
     assert count(check, "seed") == Count(1, claims, 0, claims)
 
 
-def test_what_this_machine_cannot_run_is_not_counted():
+def test_a_part_that_this_machine_cannot_run_is_not_counted():
     check = Check("one", parts={"p": 1}, reads="r")
     check.reference(lambda: 1)
     check.cases(lambda draw: [not_run("p", "needs a GPU")])
@@ -94,7 +94,7 @@ def test_what_this_machine_cannot_run_is_not_counted():
         count(check, "seed")
 
 
-def test_a_lab_that_is_counted_again_gets_a_new_row_and_others_keep_theirs():
+def test_a_recounted_lab_gets_a_new_row_and_the_others_stay():
     page = with_rows(PAGE, {"02_b": Count(4, 1, 2, 3), "01_a": Count(6, 0.5, 0, 0.5)})
     page = with_rows(page, {"02_b": Count(4, 0, 0, 0)})
     assert rows_of(page) == {"01_a": Count(6, 0.5, 0, 0.5), "02_b": Count(4)}
@@ -108,7 +108,7 @@ def test_a_page_without_a_place_for_the_table_is_refused():
         with_rows("# A page\n", {})
 
 
-def test_the_command_writes_whole_labs_alone(tmp_path):
+def test_the_command_only_writes_whole_labs(tmp_path):
     parser = argparse.ArgumentParser()
     add_arguments(parser)
     with pytest.raises(UserError, match="leave --exercise out"):

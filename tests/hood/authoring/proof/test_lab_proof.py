@@ -1,9 +1,8 @@
 """Every lab through nbgrader: reference 100 %, untouched 0 %, each misconception as predicted.
 
-At full width every lab is graded, with the whole sample class and all that happens when a class
-hands in. Else a few are (``of_labs``, tests/conftest.py), with four learners; test_checks.py judges
-candidates of all labs in each run. Each lab has a course of its own, so that several workers grade
-at once.
+At full width, every lab is graded with the whole sample class. Otherwise a few labs are graded
+(``of_labs``, tests/conftest.py), with four learners; test_checks.py judges candidates of all labs
+in each run. Each lab has its own course, so that several workers grade at once.
 """
 
 import json
@@ -41,22 +40,24 @@ def grade_lab(root, name, full, seed) -> dict:
         if not full:
             patch.setattr(demo, "make_class", partial(make_sample, seed=seed))
             patch.setattr(demo, "CELL_SECONDS", 60)  # nothing here loops
-            patch.setattr(demo, "HALVES", demo.EVERYBODY)  # so few need no two processes
+            patch.setattr(
+                demo, "HALVES", demo.EVERYBODY
+            )  # two processes are not worth it for so few
             patch.setattr(demo, "run_module", partial(graded_by_one_worker, seed=seed))
         return run_demo(root, lab=[name])
 
 
 def graded_by_one_worker(root, module, *words, seed, **options):
-    """Run a module; ``grade`` with the cases of a seed.
+    """Run a module. If it is ``grade``, it gets a seed for the cases, and one worker.
 
-    Each worker computes the answer keys: for so few submissions, that costs more than grading them.
+    Each worker computes the answer keys, which costs more than grading so few submissions.
     """
     if words[0] == "grade":
         words += ("--workers=1", f"--seed={seed}")
     commands.run_module(root, module, *words, **options)
 
 
-# the word before the colon names the group of tests that one worker runs
+# the word before the colon names the group of tests that run in one worker
 @pytest.mark.parametrize("name", [pytest.param(name, id=f"{name}: {name}") for name in LABS])
 def test_lab(name, tmp_path, full, seeds):
     root = tmp_path / "course"
@@ -90,7 +91,7 @@ def each_misconception_is_named(mistakes, graded):
     ruled = [
         who for *who, v in verdicts if any(part.cause is Cause.RULE_BROKEN for part in v.parts)
     ]
-    # a solution that breaks a rule is told so, whatever else it is
+    # a broken rule is reported before any other reason
     assert len(mistakes - named) <= len(ruled)
 
 
@@ -107,11 +108,11 @@ def nothing_secret_is_shown(course, lab, learners):
 
 
 def no_solution_is_given_away(course, lab, learners: list[Learner]):
-    """Neither by the release nor by the feedback of one who had none."""
+    """The release and the feedback on an untouched lab show no answer."""
     [idle] = [learner for learner in learners if "untouched lab" in learner.story]
     release = (course.root / "release" / lab.name / f"{lab.name}.ipynb").read_text()
     page = (course.root / "feedback" / idle.id / lab.name / f"{lab.name}.html").read_text()
-    shown = unescape(re.sub(r"<[^>]*>", "", page))  # code is full of tags, for its colours
+    shown = unescape(re.sub(r"<[^>]*>", "", page))  # highlighted code is full of tags
     given = "\n".join(cell.source for cell in lab.release.cells)
     assert lab.exercises[0].name in shown
     for exercise in lab.exercises:

@@ -1,4 +1,4 @@
-"""What survives, what is said to make no difference, and what a line that says so must fit."""
+"""Surviving mutants, and the lines that declare a change equivalent."""
 
 import argparse
 import contextlib
@@ -12,7 +12,8 @@ import pytest
 from rich.console import Console
 
 from hood import UserError
-from hood.authoring.proof.mutants import LATE, _Judge, _limit, add_arguments, rights, run, survey
+from hood.authoring.proof.cpu_limit import limited_to
+from hood.authoring.proof.mutants import LATE, _Judge, add_arguments, rights, run, survey
 from hood.authoring.proof.mutate import mutants
 from hood.authoring.proof.selftest import LabCode
 from hood.judge.checks.answers import Equivalent
@@ -69,7 +70,7 @@ def changes(trials):
 NO_MATTER = {("if x > limit:", "if x >= limit:")}
 
 
-def test_a_change_that_makes_no_difference_survives_until_it_is_explained(lab):
+def test_an_equivalent_change_survives_until_it_is_explained(lab):
     check = make_check()
     found = survey(check, SEEDS, lab)
     assert changes(found.survivors) == NO_MATTER
@@ -83,7 +84,7 @@ def test_a_change_that_makes_no_difference_survives_until_it_is_explained(lab):
     assert (changes(found.equivalent), found.survivors, found.stale) == (NO_MATTER, [], [])
 
 
-def test_only_what_the_learner_writes_is_changed(lab):
+def test_only_the_learners_lines_are_changed(lab):
     solution, *others = rights(make_check(), lab)
     assert [solution.cell.splitlines()[n - 1] for n in sorted(solution.lines)] == [
         "    ### BEGIN SOLUTION",
@@ -106,23 +107,25 @@ def test_alternates_are_changed_too(lab):
     assert survivor.mutant.now == "return top if top <= x else x"
     assert survivor.place() == "alternate “smaller of two”, line 2"
     check.equivalents.append(Equivalent("<", "<=", "they are equal", "the lab's solution"))
-    assert survey(check, SEEDS, lab).stale == ["`<` → `<=` is none of the changes that are tried"]
+    assert survey(check, SEEDS, lab).stale == [
+        "`<` → `<=` is not one of the changes that are tried"
+    ]
 
 
-def test_a_line_that_fits_no_change_is_stale(lab):
+def test_an_explanation_that_matches_no_change_is_stale(lab):
     check = make_check()
     check.equivalents.append(Equivalent("x > limit", "x >> limit", "it isn't"))
-    assert "none of the changes" in survey(check, SEEDS, lab).stale[0]
+    assert "not one of the changes" in survey(check, SEEDS, lab).stale[0]
 
 
-def test_a_line_about_a_change_that_a_case_notices_is_stale(lab):
+def test_an_explanation_of_a_killed_change_is_stale(lab):
     check = make_check()
     check.equivalents.append(Equivalent(">", "<=", "it isn't"))
     (said,) = survey(check, SEEDS, lab).stale
     assert said == "`>` → `<=` is killed on 3 of 3 seeds: lab.py:12"
 
 
-def test_what_survives_on_one_seed_alone_is_a_survivor(lab):
+def test_a_change_that_survives_on_one_seed_is_a_survivor(lab):
     check = make_check()
     check.cases(lambda draw: [case("p", 3, 9), case("p", 11 if draw.integer(0, 1) else 4, 9)])
     seeds = [f"{k}" for k in range(12)]
@@ -142,12 +145,12 @@ def test_what_survives_on_one_seed_alone_is_a_survivor(lab):
     assert {t.mutant.now for t in found.survivors}.isdisjoint({"if x >= limit:", "if False:"})
     check.equivalents.append(Equivalent("y < limit", None, "it is not there"))
     assert survey(check, seeds, lab).stale == [
-        "free `y < limit` is none of the changes that are tried"
+        "free `y < limit` is not one of the changes that are tried"
     ]
     assert often["if x >= limit:"] == 12
 
 
-def test_a_loop_without_an_end_is_ended_and_counts_as_wrong(lab):
+def test_an_endless_loop_is_stopped_and_counts_as_wrong(lab):
     lab.write_text(LAB.replace("if x > limit:", "while x > limit:\n        x -= 1\n    if False:"))
     began = time.process_time()
     found = survey(make_check(), SEEDS[:1], lab)
@@ -157,18 +160,16 @@ def test_a_loop_without_an_end_is_ended_and_counts_as_wrong(lab):
 
 
 @pytest.mark.slow(2)
-def test_a_loop_without_an_end_is_ended_on_three_seeds_and_not_waited_for_on_others(
-    lab, monkeypatch
-):
+def test_an_endless_loop_is_run_on_three_seeds_and_not_on_the_others(lab, monkeypatch):
     rung = []
 
     @contextlib.contextmanager
     def counted(seconds):
-        with _limit(seconds) as rang:
+        with limited_to(seconds) as rang:
             yield rang
         rung.append(bool(rang))
 
-    monkeypatch.setattr("hood.authoring.proof.mutants._limit", counted)
+    monkeypatch.setattr("hood.authoring.proof.mutants.limited_to", counted)
     lab.write_text(LAB.replace("if x > limit:", "while x > limit:\n        x -= 1\n    if False:"))
     check = make_check()
     (right,) = rights(check, lab)
@@ -182,7 +183,7 @@ def test_a_loop_without_an_end_is_ended_on_three_seeds_and_not_waited_for_on_oth
 
 
 @pytest.mark.slow(2)
-def test_the_time_limit_holds_where_a_cache_does_not_hold_every_seed(lab, monkeypatch):
+def test_the_time_limit_holds_if_a_cache_lacks_some_seeds(lab, monkeypatch):
     monkeypatch.setattr("hood.authoring.proof.mutants.LEAST_SECONDS", 0.01)
 
     @lru_cache(maxsize=1)
@@ -206,13 +207,13 @@ def test_the_time_limit_holds_where_a_cache_does_not_hold_every_seed(lab, monkey
     assert all(trial.survived == len(SEEDS) for trial in survivors)
 
 
-def test_given_cells_may_take_their_time(lab, monkeypatch):
+def test_time_in_given_cells_does_not_count(lab, monkeypatch):
     monkeypatch.setattr("hood.authoring.proof.mutants.LEAST_SECONDS", 0.01)
     lab.write_text(LAB.replace("import math", "total = sum(range(1_000_000))"))
     assert changes(survey(make_check(), SEEDS[:1], lab).survivors) == NO_MATTER
 
 
-def test_code_that_is_wrong_without_a_change_is_refused(lab):
+def test_code_that_is_wrong_before_any_change_is_refused(lab):
     lab.write_text(LAB.replace("x > limit", "x < limit"))
     with pytest.raises(UserError, match="clipped: the lab's solution fails a case"):
         survey(make_check(), SEEDS, lab)
@@ -230,7 +231,7 @@ def test_it_agrees_with_the_judge_about_every_mutant(lab):
     assert verdicts == {True, False}
 
 
-def test_the_case_that_told_before_is_asked_first():
+def test_the_case_that_failed_last_time_is_asked_first():
     check = make_check()
     asked = []
     thing = lambda x, top: asked.append(x) or 0  # noqa: E731
@@ -238,8 +239,8 @@ def test_the_case_that_told_before_is_asked_first():
     assert asked == [-3]
 
 
-def test_an_interrupt_from_the_keyboard_is_not_taken_for_the_alarm():
-    with pytest.raises(KeyboardInterrupt), _limit(60):
+def test_a_keyboard_interrupt_is_not_taken_for_the_alarm():
+    with pytest.raises(KeyboardInterrupt), limited_to(60):
         signal.raise_signal(signal.SIGINT)
     assert signal.getitimer(signal.ITIMER_PROF) == (0, 0)
 
@@ -247,7 +248,7 @@ def test_an_interrupt_from_the_keyboard_is_not_taken_for_the_alarm():
 def test_the_alarm_leaves_no_trace():
     before = signal.getsignal(signal.SIGPROF)
     reached = False
-    with _limit(0.05):
+    with limited_to(0.05):
         while True:
             pass
         reached = True
@@ -258,7 +259,7 @@ def test_the_alarm_leaves_no_trace():
 
 @pytest.fixture
 def command(lab, tmp_path, monkeypatch):
-    """Runs the command on a course of one lab; gives its status, and what it printed."""
+    """Runs the command on a course of one lab; returns its status and output."""
     check = make_check()
     folder = tmp_path / "phases" / "01_small"
     folder.mkdir(parents=True)
@@ -276,7 +277,7 @@ def command(lab, tmp_path, monkeypatch):
     return check, run_with
 
 
-def test_the_command_fails_while_something_survives_or_is_stale(command):
+def test_the_command_fails_on_survivors_and_stale_explanations(command):
     check, run_with = command
     status, printed = run_with("01", "--seeds", "2")
     assert status == 1
@@ -294,9 +295,9 @@ def test_the_command_fails_while_something_survives_or_is_stale(command):
     assert "stale clipped" in printed
 
 
-def test_the_command_refuses_what_it_can_not_do(command):
+def test_the_command_refuses_impossible_arguments(command):
     _, run_with = command
-    with pytest.raises(UserError, match="no exercise of that name"):
+    with pytest.raises(UserError, match="no exercise has that name"):
         run_with("--exercise", "clapped")
     with pytest.raises(UserError, match="at least 1"):
         run_with("--seeds", "0")

@@ -1,4 +1,4 @@
-"""Which small changes are made of a piece of code, and what is left alone."""
+"""Which small changes are made to code, and what is never changed."""
 
 import ast
 
@@ -8,7 +8,7 @@ from hood.authoring.proof.mutate import mutants
 
 
 def now(code, lines=None):
-    """What stands in place of the lines that changed, for each mutant."""
+    """The changed lines of each mutant."""
     return [mutant.now for mutant in mutants(code, lines)]
 
 
@@ -39,7 +39,7 @@ def now(code, lines=None):
         ("{'k': a}", ["{}", "{'k_': a}"]),
     ],
 )
-def test_an_expression(code, expected):
+def test_expressions_are_changed(code, expected):
     assert set(now(f"x = {code}")) == {"pass", *(f"x = {other}" for other in expected)}
 
 
@@ -54,16 +54,16 @@ def test_an_expression(code, expected):
         ("with a:\n    f", {"if True:", "pass"}),
     ],
 )  # fmt: skip
-def test_a_statement(code, expected):
+def test_statements_are_changed(code, expected):
     assert set(now(code)) == expected
 
 
-def test_an_answer_may_be_cast_left_out_or_come_from_the_argument_beside():
+def test_a_result_may_be_cast_dropped_or_made_from_another_argument():
     code = "def f(a, b, c):\n    return b"
     assert set(now(code)) == {"return b.float()", "pass", "return a", "return c"}
 
 
-def test_what_is_said_to_a_reader_is_left_alone():
+def test_messages_and_docstrings_are_not_changed():
     code = '''
 def f(a: int = 0) -> tuple[int, 4]:
     """Documented 3 times."""
@@ -78,12 +78,12 @@ def f(a: int = 0) -> tuple[int, 4]:
     assert changed.count("pass") == 3
 
 
-def test_a_decorator_may_be_forgotten():
+def test_a_decorator_may_be_removed():
     found = mutants("@a\n@b\nclass C:\n    pass")
     assert {m.code for m in found} == {"@a\nclass C:\n    pass", "@b\nclass C:\n    pass"}
 
 
-def test_each_is_a_program_of_its_own_with_one_change():
+def test_each_mutant_is_a_program_with_one_change():
     code = "def f(a, b):\n    c = a + b * 2\n    return c if a < b else -c\n"
     found = mutants(code)
     assert len({m.code for m in found}) == len(found) > 20
@@ -93,13 +93,13 @@ def test_each_is_a_program_of_its_own_with_one_change():
         assert mutant.code.count("\n") in (1, 2)
 
 
-def test_only_some_lines_may_be_changed():
+def test_changes_can_be_limited_to_some_lines():
     code = "a = 1\nb = 2\nc = 3"
     assert {m.line for m in mutants(code, {2})} == {2}
     assert set(now(code, {2})) == {"b = 3", "b = 1", "pass"}
 
 
-def test_a_change_is_known_by_the_text_and_what_stands_there_instead():
+def test_a_change_is_identified_by_the_old_and_the_new_text():
     (mutant,) = [m for m in mutants("if i < 0 and i < size:\n    i = 1") if "i <= size" in m.now]
     assert str(mutant) == "`if i < 0 and i < size:` became `if i < 0 and i <= size:`"
     assert mutant.is_edit("i < size", "i <= size")

@@ -16,7 +16,7 @@ from tests.hood.tiny import ANSWERS, LAB, ROOT
 
 pytestmark = pytest.mark.slow(60)
 
-# Words that stand in hidden cells, rubrics, or anywhere that a learner should not see.
+# Words from hidden cells, rubrics and other text that learners should not see.
 SECRET = ("BEGIN HIDDEN", "verify(", "hood.judge.verify", "RUBRIC", "MARK SCHEME", str(ROOT))
 
 
@@ -25,7 +25,7 @@ def graded(graded_course):
     return {one.student: one for one in read_class(open_course(graded_course.root), LAB)}
 
 
-def test_every_score_is_the_predicted_one(graded_course, graded):
+def test_every_score_is_as_predicted(graded_course, graded):
     differences = [
         (learner.story, name, points, graded[learner.id].scores[name])
         for learner in graded_course.learners
@@ -38,7 +38,7 @@ def test_every_score_is_the_predicted_one(graded_course, graded):
     assert graded_course.left == []
 
 
-def test_the_class_is_large_enough_to_mean_something(graded_course):
+def test_the_class_is_large_enough(graded_course):
     assert len(graded_course.learners) >= 24
 
 
@@ -60,11 +60,11 @@ def test_the_class_is_large_enough_to_mean_something(graded_course):
         ("another notebook", 0),
     ],
 )
-def test_points_of_those_whose_story_says_them(graded_course, graded, story, points):
+def test_learners_earn_the_points_that_their_story_states(graded_course, graded, story, points):
     assert graded[graded_course.learner(story).id].points == points
 
 
-def test_every_misconception_is_named_where_it_was_handed_in(graded):
+def test_every_submitted_misconception_is_named(graded):
     named = {
         (check, misconception)
         for one in graded.values()
@@ -79,7 +79,7 @@ def test_every_misconception_is_named_where_it_was_handed_in(graded):
     assert named == every
 
 
-def test_only_answers_in_words_and_what_could_not_be_read_wait_for_a_person(graded_course):
+def test_only_answers_in_words_and_unreadable_submissions_wait_for_an_instructor(graded_course):
     unread = {one.id for one in graded_course.learners if None in one.predicted.values()}
     assert len(unread) == 2
     with Gradebook(f"sqlite:///{graded_course.root / 'gradebook.db'}") as gradebook:
@@ -93,7 +93,7 @@ def test_only_answers_in_words_and_what_could_not_be_read_wait_for_a_person(grad
     assert waiting == {"why"}
 
 
-def test_everybody_was_asked_the_same(graded):
+def test_all_learners_had_the_same_cases(graded):
     assert len({one.run.seed for one in graded.values()}) == 1
     assert len(next(iter(graded.values())).run.seed) == 32
 
@@ -107,13 +107,13 @@ def test_no_secret_in_release_or_feedback(graded_course):
             assert secret not in text, f"{secret!r} in {page}"
 
 
-def test_no_answer_in_the_feedback_of_those_who_had_none(graded_course):
+def test_feedback_on_missing_answers_shows_no_answer(graded_course):
     page = graded_course.page(graded_course.learner("untouched"))
     assert "return 2 * x" not in page
     assert "sum(dim=1)" not in page
 
 
-def test_feedback_says_what_went_wrong_and_where_to_read(graded_course):
+def test_feedback_names_the_mistake_and_what_to_read(graded_course):
     page = graded_course.page(graded_course.learner("same mistake everywhere"))
     assert "You multiplied the tensor by itself." in page
     assert "Two times a tensor" in page
@@ -126,12 +126,12 @@ def test_feedback_says_what_went_wrong_and_where_to_read(graded_course):
         ("cut off", "not valid JSON"),
         ("empty file", "The file is empty"),
         ("edited the test", "the original was used"),
-        ("copied cells", "was there 2 times"),
+        ("copied cells", "occurred 2 times"),
         ("kernel dies", "not run, because the kernel died in"),
         ("can&#39;t be interrupted", "could not be interrupted"),
     ],
 )
-def test_feedback_says_what_was_put_right(graded_course, story, says):
+def test_feedback_says_what_was_repaired(graded_course, story, says):
     story = story.replace("&#39;", "'")
     assert says in graded_course.page(graded_course.learner(story))
 
@@ -161,7 +161,7 @@ def test_the_summary_names_learners_and_misconceptions(graded_course):
         assert words in graded_course.printed
 
 
-def test_a_score_that_is_not_the_predicted_one_is_said(graded_course, graded):
+def test_a_score_other_than_the_predicted_one_is_reported(graded_course, graded):
     learner, *others = graded_course.learners
     wrong = {**learner.predicted, "twice": 1.5}
     changed = type(learner)(**{**vars(learner), "predicted": wrong})

@@ -1,4 +1,4 @@
-"""What the visible cells of an exercise say of a solution."""
+"""The verdict of an exercise's visible cells on a solution."""
 
 from hood.authoring.notebooks.text import TextCell
 from hood.authoring.proof.visible_cells import refusal, visible_cells, with_inner_classes
@@ -17,14 +17,14 @@ def test_they_stand_between_the_solution_and_the_hidden_part():
     assert visible_cells(CELLS) == {"twice": ("assert twice(2) == 4", "assert twice(3) == 6\n")}
 
 
-def test_a_refusal_is_told_and_a_right_answer_is_not_refused(capsys):
+def test_a_refusal_is_reported_and_a_right_answer_passes(capsys):
     cells = ("assert twice(2) == 4", "print(twice(3))\nassert twice(3) == 6, 'three'")
     assert refusal(cells, {"twice": lambda x: 2 * x}) == ""
     assert refusal(cells, {"twice": lambda x: x * x if x == 2 else 0}) == "AssertionError: three"
     assert capsys.readouterr().out == ""
 
 
-def test_a_figure_is_not_drawn_and_each_solution_sees_the_same_random_numbers():
+def test_figures_are_not_drawn_and_each_solution_sees_the_same_random_numbers():
     drawn = []
 
     def figure(*_):
@@ -39,7 +39,7 @@ def test_a_figure_is_not_drawn_and_each_solution_sees_the_same_random_numbers():
     assert seen[0] == seen[1]
 
 
-def test_a_class_inside_a_function_is_what_a_learner_writes_above_it():
+def test_a_class_defined_in_a_function_is_found():
     cell = "def run(x):\n    class Inner:\n        pass\n    return Inner"
     names = {}
     exec(with_inner_classes(cell), names)

@@ -1,4 +1,4 @@
-"""The pictures of views: a lesson is executed for them once, and again when it changes."""
+"""The pictures of views: a lesson is executed for them once, and again after a change."""
 
 import json
 
@@ -54,7 +54,7 @@ def test_a_lesson_is_executed_for_its_views_and_the_pictures_are_kept(phase, tmp
     assert (folder / view["base"]).read_bytes().startswith(b"\x89PNG")
     assert not phase.page.exists()
 
-    monkeypatch.setattr(frames, "run_page", None)  # a second time would fail
+    monkeypatch.setattr(frames, "run_page", None)  # a second execution would fail
     assert frames_of([phase], cache, said.append, 1) == {phase: folder}
 
 
@@ -74,7 +74,7 @@ def test_pictures_of_an_earlier_text_are_removed_and_those_of_other_lessons_stay
     assert (second / VIEWS).read_text() == "{}"
 
 
-def test_a_lesson_that_cannot_be_executed_has_no_moving_views_and_that_is_said(
+def test_a_lesson_that_cannot_be_executed_has_still_views_and_is_reported(
     phase, tmp_path, monkeypatch
 ):
     def refuses(*_):

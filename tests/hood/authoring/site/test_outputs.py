@@ -1,4 +1,4 @@
-"""Outputs on the site: a figure becomes a file of its own."""
+"""Outputs on the site: a figure becomes a separate file."""
 
 import io
 

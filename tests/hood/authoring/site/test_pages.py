@@ -1,4 +1,4 @@
-"""Addresses and anchors, predictions that fold, drills that answer, links that hold."""
+"""Addresses and anchors, predictions that fold, drills that answer, links that work."""
 
 import base64
 import json
@@ -106,7 +106,7 @@ ASK = "**Predict.** What is printed?"
         (["Predict nothing.", code("o"), "A."], "Predict c o A."),
     ],
 )
-def test_what_follows_a_prediction_is_one_fold(cells, shown, tmp_path):
+def test_the_answer_to_a_prediction_is_one_fold(cells, shown, tmp_path):
     lines = made(tmp_path, *cells).split("# Rows\n")[1].split("\n")
     words = [line.split()[0] for line in lines if line and not line.startswith(("```", ":class"))]
     short = " ".join(words).replace("<details", "[").replace("</details>", "]")
@@ -134,13 +134,13 @@ def decoded(markup):
 
 
 def folded(markup):
-    """What a reader without scripts can unfold: (summary, words)."""
+    """The folds that a reader without scripts can open: (summary, words)."""
     (markup,) = re.findall("<noscript>(.*)</noscript>", markup, re.DOTALL)
     pattern = r"<details[^>]*><summary[^>]*>(.*?)</summary><div[^>]*>(.*?)</div></details>"
     return re.findall(pattern, markup)
 
 
-def test_a_drill_about_a_number_has_its_answers_folded_for_readers_without_the_script():
+def test_without_scripts_the_answers_of_a_number_drill_are_folded():
     made = asked(
         paper(
             drills.number,
@@ -193,12 +193,12 @@ def test_a_cell_that_needs_a_kernel_is_not_on_the_site(tmp_path):
         ),
     ],
 )
-def test_words_link_the_repository_where_its_address_is_known(address, said, tmp_path):
+def test_text_links_the_repository_if_its_address_is_known(address, said, tmp_path):
     words = "A clone of [the course](repository:)."
     assert said in made(tmp_path, words, repository=address)
 
 
-def test_math_is_set_without_a_script():
+def test_math_is_rendered_without_a_script():
     made = mathml(r"\frac{\text{grad\_output}}{\sqrt{x}}", "block")
     assert made.startswith('<math xmlns="http://www.w3.org/1998/Math/MathML" display="block">')
     assert "<mfrac>" in made
@@ -239,7 +239,7 @@ def test_a_link_to_nowhere_and_a_foreign_file_are_found(tmp_path):
     ]
 
 
-def test_words_that_link_to_nowhere_are_no_page(tmp_path):
+def test_a_broken_link_in_a_text_is_an_error(tmp_path):
     sources = tmp_path / "pages"
     sources.mkdir()
     nowhere = ("#two", "/other.md", "/index.md#three")
@@ -251,7 +251,7 @@ def test_words_that_link_to_nowhere_are_no_page(tmp_path):
     assert str(refused.value).count("WARNING") == 3
 
 
-def test_a_page_of_an_earlier_build_is_gone_and_a_folder_of_others_stays(tmp_path):
+def test_pages_of_an_earlier_build_are_removed_and_foreign_folders_stay(tmp_path):
     earlier = tmp_path / "html"
     earlier.mkdir()
     for name in ("old.html", MADE):
@@ -261,13 +261,13 @@ def test_a_page_of_an_earlier_build_is_gone_and_a_folder_of_others_stays(tmp_pat
     mine = tmp_path / "mine" / "thesis.html"
     mine.parent.mkdir()
     mine.touch()
-    with pytest.raises(UserError, match="holds something else than a site"):
+    with pytest.raises(UserError, match="has files that no site has"):
         clear(mine.parent)
     assert mine.exists()
 
 
-@pytest.mark.parametrize("address", ["", "https://a.org/c.git"])
-def test_a_page_says_its_languages_and_links_the_repository(address, tmp_path):
+@pytest.mark.parametrize("address", ["", "https://a.org/c.git", "https://github.com/a/c"])
+def test_a_page_names_its_languages_and_links_the_repository(address, tmp_path):
     sources = tmp_path / "pages"
     sources.mkdir()
     (sources / "index.md").write_text(
@@ -277,9 +277,11 @@ def test_a_page_says_its_languages_and_links_the_repository(address, tmp_path):
         run_sphinx(sources, tmp_path / "html", tmp_path, 1, settings(course(ROOT), address))
     shown = (tmp_path / "html" / "index.html").read_text()
     assert re.findall(r'<section id="([^"]+)" lang="es">', shown) == ["resumen-en-espanol"]
-    assert shown.count(' lang="') == 2  # and the page's own
+    assert shown.count(' lang="') == 2  # and the `lang` of the page
     assert ("Repository" in shown) == bool(address)
     assert (f'href="{address}"' in shown) == bool(address)
+    codespace = 'href="https://codespaces.new/a/c?quickstart=1"'
+    assert (codespace in shown) == address.startswith("https://github.com/")
 
 
 def test_sphinx_reads_markdown_as_jupyterlab_does(tmp_path):

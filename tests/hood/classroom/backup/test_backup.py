@@ -1,4 +1,4 @@
-"""What a class's results need goes into one file and comes back as it was, whatever is killed."""
+"""A class's results are saved in one file and restored unchanged, even after a kill."""
 
 import argparse
 import io
@@ -46,7 +46,7 @@ def here(monkeypatch):
 
 @pytest.fixture
 def course(tmp_path):
-    """A course in which ann was graded, and all else that a class has."""
+    """A course in which ann was graded, with all other files of a class."""
     course = make_small(tmp_path / "course")
     hand_in_at(course, FIRST)
     run(course)
@@ -61,7 +61,7 @@ def course(tmp_path):
 
 @pytest.fixture
 def elsewhere(tmp_path, course):
-    """The same course on another machine, with nothing of the class."""
+    """The same course on another machine, without the class."""
     root = tmp_path / "elsewhere"
     shutil.copytree(course.root / "source", root / "source")
     config = (course.root / "nbgrader_config.py").read_text()
@@ -83,7 +83,7 @@ def restore(course, path=None, replace=False):
 
 
 def content(root: Path):
-    """Return all that a class has: each file's bytes, and what the gradebook holds."""
+    """Return all data of a class: each file's bytes, and the gradebook's content."""
     tops = ("autograded", "submitted", "received", "feedback", "lists", ".released")
     files = [path for top in tops for path in (root / top).rglob("*") if path.is_file()]
     files += [root / name for name in ("course.yml", ".pseudonyms")]
@@ -92,7 +92,7 @@ def content(root: Path):
     return found, everything(root)[0]
 
 
-def test_a_class_comes_back_to_the_byte_and_a_request_keeps_its_time(course, elsewhere, capsys):
+def test_a_class_is_restored_byte_for_byte_and_a_request_keeps_its_time(course, elsewhere, capsys):
     path = backup(course)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     with tarfile.open(path) as archive:
@@ -109,14 +109,14 @@ def test_a_class_comes_back_to_the_byte_and_a_request_keeps_its_time(course, els
     assert "Restored as of" in capsys.readouterr().out
 
 
-def test_after_it_a_request_for_a_regrade_is_judged_with_its_old_time(course, elsewhere):
+def test_after_a_restore_a_request_for_a_regrade_keeps_its_old_time(course, elsewhere):
     restore(elsewhere, backup(course))
     hand_in_at(elsewhere, LATER, asks=ASKS)
     assert run(elsewhere)[0] == 0
     assert counts(elsewhere) == FIRST
 
 
-def test_nothing_is_replaced_unasked_and_nothing_is_deleted(course, capsys):
+def test_a_restore_replaces_only_on_request_and_deletes_nothing(course, capsys):
     path, before = backup(course), content(course.root)
     hand_in_at(course, LATER, answer="score 2")
     run(course)
@@ -134,11 +134,11 @@ def test_nothing_is_replaced_unasked_and_nothing_is_deleted(course, capsys):
     assert not (course.root / "gradebook.db-journal").exists()
     kept = aside / "autograded" / "ann" / HW / f"{HW}.ipynb"
     assert kept.read_bytes() == now[0][f"autograded/ann/{HW}/{HW}.ipynb"]
-    assert "replaced, and now in" in capsys.readouterr().out
+    assert "replaced (the old one is in" in capsys.readouterr().out
     assert (course.root / ".service-key").read_text() == "secret"
 
 
-def test_a_restore_that_is_killed_anywhere_is_finished_by_the_next(course, monkeypatch):
+def test_a_killed_restore_is_finished_by_the_next_one(course, monkeypatch):
     path, before = backup(course), content(course.root)
     move, steps = restoring._move, []
     monkeypatch.setattr(restoring, "_move", lambda *names: (steps.append(names), move(*names)))
@@ -157,7 +157,7 @@ def test_a_restore_that_is_killed_anywhere_is_finished_by_the_next(course, monke
             with pytest.raises(KeyboardInterrupt):
                 restore(course, path, replace=True)
         assert (course.root / RESTORING).exists()
-        with pytest.raises(UserError, match="a restore was stopped half way"):
+        with pytest.raises(UserError, match="a restore was interrupted"):
             run(course)
         assert restore(course) == 0
         assert content(course.root) == before
@@ -167,7 +167,7 @@ def test_a_restore_that_is_killed_anywhere_is_finished_by_the_next(course, monke
 
 
 @pytest.mark.parametrize("damage", ["cut", "changed", "foreign", "link", "above", "empty"])
-def test_a_file_that_is_no_whole_archive_changes_nothing(course, damage, tmp_path):
+def test_a_damaged_archive_changes_nothing(course, damage, tmp_path):
     path, before = backup(course), content(course.root)
     data = path.read_bytes()
     if damage in ("cut", "empty"):
@@ -191,13 +191,13 @@ def test_a_file_that_is_no_whole_archive_changes_nothing(course, damage, tmp_pat
     assert not list(course.root.glob(".restor*"))
 
 
-def test_a_backup_beside_grading_has_for_each_learner_what_the_gradebook_knows(
+def test_a_backup_during_grading_matches_the_gradebook_for_each_learner(
     course, elsewhere, monkeypatch
 ):
     hand_in_at(course, LATER, asks=ASKS)
     made, write = [], Writer._write
 
-    def between(*args):  # the files are replaced, and the grade is not recorded yet
+    def between(*args):  # the files are replaced, but the grade is not recorded yet
         if args[1].student == "ann":
             made.append(backup(course))
         return write(*args)
@@ -208,12 +208,12 @@ def test_a_backup_beside_grading_has_for_each_learner_what_the_gradebook_knows(
     monkeypatch.setattr(Writer, "_write", write)
     restore(elsewhere, *made)
     before = rows(elsewhere.root, HW)["ann"]
-    assert run(elsewhere)[0] == 0  # what had not been recorded is graded now
+    assert run(elsewhere)[0] == 0  # the unrecorded submission is graded now
     assert counts(elsewhere) == FIRST
     assert rows(elsewhere.root, HW)["ann"] == before
 
 
-def test_backups_in_the_middle_of_a_class_lose_and_double_nothing(course, elsewhere):
+def test_backups_during_grading_lose_and_duplicate_nothing(course, elsewhere):
     for student, answer in LEARNERS.items():
         hand_in(course, student, answer)
     running = threading.Thread(target=run, args=(course,))
@@ -229,7 +229,7 @@ def test_backups_in_the_middle_of_a_class_lose_and_double_nothing(course, elsewh
         assert rows(elsewhere.root, HW) == rows(course.root, HW)
 
 
-def test_what_is_no_file_is_left_out_and_said(course, capsys):
+def test_entries_other_than_files_are_left_out_and_named(course, capsys):
     (course.root / "submitted" / "ann" / HW / "link").symlink_to("/etc/passwd")
     path = backup(course)
     assert "link, which is neither a file nor a folder" in capsys.readouterr().out
@@ -237,12 +237,12 @@ def test_what_is_no_file_is_left_out_and_said(course, capsys):
         assert not [name for name in archive.getnames() if name.endswith("link")]
 
 
-def test_a_backup_says_why_there_is_none(course, monkeypatch):
+def test_a_backup_that_fails_says_why(course, monkeypatch):
     path = backup(course)
-    with pytest.raises(UserError, match="is there already"):
+    with pytest.raises(UserError, match="exists already"):
         backup(course)
     path.unlink()
-    with pytest.raises(UserError, match="is a file, and belongs into it"):
+    with pytest.raises(UserError, match="is a file, and `backup` saves it"):
         backup(course, without=True)
     monkeypatch.setattr(database, "PATIENCE", 0.1)
     with sqlite3.connect(course.root / "gradebook.db", isolation_level=None) as locked:
@@ -258,19 +258,19 @@ def test_a_backup_says_why_there_is_none(course, monkeypatch):
     assert not list(course.root.glob(".backup*"))
 
 
-def test_of_a_gradebook_in_postgresql_the_rest_is_written_if_asked_for(course, elsewhere, capsys):
+def test_with_postgresql_a_backup_has_the_rest_on_request(course, elsewhere, capsys):
     config = course.root / "nbgrader_config.py"
     config.write_text(f'{config.read_text()}c.CourseDirectory.db_url = "postgresql://x/y"\n')
     with pytest.raises(UserError, match="pg_dump"):
         backup(course)
     path = backup(course, without=True)
-    assert "keep it beside what pg_dump wrote" in capsys.readouterr().out
+    assert "keep the file with the output of pg_dump" in capsys.readouterr().out
     restore(elsewhere, path)
     assert "The gradebook is not in the archive" in capsys.readouterr().out
     assert not elsewhere.database.exists()
 
 
-def test_the_restored_gradebook_is_the_one_that_its_graded_files_know(course):
+def test_the_restored_gradebook_matches_its_graded_files(course):
     path = backup(course)
     hand_in(course, "zoe", "score 2")
     run(course)
@@ -281,7 +281,7 @@ def test_the_restored_gradebook_is_the_one_that_its_graded_files_know(course):
 
 
 def forged(course, about, *members):
-    """Return an archive that says ABOUT of itself, and has empty files and folders of any name."""
+    """Return an archive with the description ABOUT, and empty files and folders of any name."""
     path = course.root.parent / "forged.tar.gz"
     whole = {"format": 1, "made": "today", "roster": "", "names": ["submitted"]} | about
     data = json.dumps(whole).encode()
@@ -297,7 +297,7 @@ def forged(course, about, *members):
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "submitted/..", 7, "roster\0"])
-def test_a_forged_archive_gives_no_right_to_what_lies_elsewhere(elsewhere, name):
+def test_a_forged_archive_changes_no_permission_elsewhere(elsewhere, name):
     mine = elsewhere.root.parent / "mine"
     mine.write_text("secret")
     mine.chmod(0o600)
@@ -313,7 +313,7 @@ def test_a_forged_archive_gives_no_right_to_what_lies_elsewhere(elsewhere, name)
 @pytest.mark.parametrize(
     "roster", ["csv.py", "nbgrader_config.py", "source/hw/hw.ipynb", "x.csv/", 7]
 )
-def test_a_forged_archive_puts_nothing_that_runs_in_a_rosters_place(elsewhere, roster):
+def test_a_forged_archive_with_a_false_roster_is_refused(elsewhere, roster):
     about = {"names": ["submitted", "roster"], "roster": roster}
     path = forged(elsewhere, about, ("roster", tarfile.REGTYPE))
     before = everything(elsewhere.root)

@@ -13,8 +13,8 @@ from tests.hood.classroom.feedback_pages import words as words_of
 from tests.hood.tiny import CONFIG
 
 
-def test_a_page_that_takes_too_much_work_has_the_reports_alone(monkeypatch):
-    """As if a learner's code took the highlighter as long as it does to be stopped."""
+def test_a_page_that_takes_too_much_work_has_only_the_reports(monkeypatch):
+    """Simulates a learner's code on which the highlighter runs into its time limit."""
 
     def highlight(self, source):
         while "mine" in source:

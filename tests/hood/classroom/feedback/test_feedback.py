@@ -1,6 +1,8 @@
-"""What feedback does not show."""
+"""Feedback hides hidden tests, paths of the machine and forged reports."""
 
 import dataclasses
+import subprocess
+import sys
 import sysconfig
 import tempfile
 
@@ -10,8 +12,9 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 from hood.classroom.feedback.feedback import CleanFeedback
 from hood.classroom.feedback.page import ABOUT, About
 from hood.classroom.results.counted_marks import FeedbackRules
+from hood.course import ENGINE, VARIABLE
 from hood.grader.execution.self_judged import NOTE
-from hood.phase_paths import ROOT
+from hood.phase_paths import ROOT, environment_with
 from hood.verdict import VERDICT_MIME, PartResult, Status, Verdict
 from tests.hood.grader.execution.test_graded_cell import SOURCE, error, graded_cell, report, result
 
@@ -26,7 +29,7 @@ def cleaned(*cells):
     return CleanFeedback().preprocess(nb, {"nbgrader": {}})[0].cells
 
 
-def test_the_hidden_part_and_its_number_are_gone_and_the_verdict_is_the_pages():
+def test_the_hidden_part_is_removed_and_the_page_shows_the_verdict():
     cell = graded_cell(SOURCE)
     printed = new_output("stream", text="printed")
     cell.outputs = [printed, report(), result("2.0")]
@@ -70,7 +73,7 @@ def test_a_traceback_that_quotes_hidden_code_keeps_its_last_line():
     assert shown.traceback == ["AssertionError: two is not"]
 
 
-def test_after_plain_hidden_tests_nothing_that_ran_is_shown():
+def test_output_after_plain_hidden_tests_is_not_shown():
     ran = [new_output("stream", name="stdout", text="a secret"), error("Secret", "a secret")]
     cells = [new_code_cell("x", outputs=ran), graded_cell(ORDINARY), new_code_cell("x")]
     cells[1].outputs = cells[2].outputs = ran
@@ -82,7 +85,7 @@ def test_after_plain_hidden_tests_nothing_that_ran_is_shown():
     assert after.execution_count is None
 
 
-def test_an_instructor_may_show_it_all_the_same():
+def test_an_instructor_may_show_it_anyway():
     cell = graded_cell(ORDINARY)
     cell.outputs = [error("AssertionError", "x is y", ["----> 3 assert hidden(2)"])]
     nb = new_notebook(cells=[cell, new_code_cell("x", outputs=[result("7")])])
@@ -100,7 +103,7 @@ def test_a_traceback_of_the_learners_own_cell_stays():
     ("shown", "by_person", "rubrics"),
     [(False, True, {}), (True, False, {}), (True, True, {"why": "because"})],
 )
-def test_a_rubric_is_gone_but_where_the_class_shows_it_beside_a_mark(shown, by_person, rubrics):
+def test_a_rubric_is_removed_unless_the_class_shows_it_beside_marks(shown, by_person, rubrics):
     settings = {"grade": False, "solution": False, "locked": True, "task": True, "points": 3}
     settings |= {"grade_id": "why", "by_person": by_person}
     source = "Why?\n=== BEGIN MARK SCHEME ===\nbecause\n=== END MARK SCHEME ==="
@@ -130,7 +133,7 @@ def test_paths_of_the_machine_are_shortened():
     assert "site-packages/torch/x.py" in cell.outputs[0].text
 
 
-def test_a_cells_own_file_is_named_wherever_temporary_files_lie(monkeypatch):
+def test_a_cells_temporary_file_has_one_name_in_every_temporary_folder(monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(ROOT / "scratch"))
     told = [f"{place}/ipykernel_12/345.py:1: W" for place in ("/tmp", ROOT / "scratch")]
     outputs = [new_output("stream", name="stderr", text="\n".join(told))]
@@ -148,7 +151,21 @@ def test_a_large_figure_takes_no_time():
     ("url", "shown"),
     [("", "“A"), ("https://example.org/", "[A](https://example.org/lessons/01_x.")],
 )
-def test_a_page_has_no_link_to_a_notebook_that_is_not_beside_it(url, shown, monkeypatch):
+def test_a_page_links_no_notebook_that_is_missing_beside_it(url, shown, monkeypatch):
     monkeypatch.setattr("hood.classroom.feedback.feedback.lesson_url", lambda: url)
     [cell] = cleaned(new_markdown_cell("[A](../../notebooks/01_x.ipynb#cell-id=a)"))
     assert cell.source.startswith(shown)
+
+
+def test_the_engines_path_is_shortened_in_a_course_of_another_folder(tmp_path):
+    code = (
+        "from hood.classroom.feedback.feedback import without_paths\n"
+        f"print(without_paths('{ENGINE}/hood/judge/card.py', '{tmp_path}'))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=environment_with(tmp_path) | {VARIABLE: str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout == "engine/hood/judge/card.py\n", done.stderr

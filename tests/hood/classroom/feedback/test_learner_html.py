@@ -1,4 +1,4 @@
-"""What a learner wrote and showed does nothing on a page, and is there."""
+"""A learner's text and outputs are shown on a page, and are inert."""
 
 import time
 
@@ -25,7 +25,7 @@ def shown(*outputs):
 
 
 @pytest.mark.parametrize("markup", [*EVIL, *LINKS, PAGE])
-def test_no_markup_acts_or_leads_away_even_if_nobody_cleaned_it(markup):
+def test_uncleaned_markup_is_inert_and_links_nowhere(markup):
     ways = [
         inert(markup),
         LearnerHtml().words(markup, {}),
@@ -44,12 +44,12 @@ def test_no_markup_acts_or_leads_away_even_if_nobody_cleaned_it(markup):
 ALL_KINDS = ("text/html", "text/markdown", "text/latex", "text/plain", "image/png", "image/svg+xml")
 
 
-def test_markup_has_no_class_or_id_of_the_page():
+def test_markup_loses_classes_and_ids():
     page = inert('<p class="verdict" id="exercise-x" title="t">a <a href="#top">b</a></p>')
     assert page == '<p title="t">a b</p>'
 
 
-def test_what_is_harmless_stays():
+def test_harmless_markup_stays():
     table = (
         "<table><thead><tr><th>loss</th></tr></thead><tbody><tr><td>1.2</td></tr></tbody></table>"
     )
@@ -61,7 +61,7 @@ def test_what_is_harmless_stays():
     )
 
 
-def test_a_picture_has_words_or_says_that_it_has_none():
+def test_a_picture_has_a_description_or_says_that_it_has_none():
     figure = new_output("display_data", data={"image/png": PICTURE, "text/plain": "<Figure>"})
     assert shown(figure) == f'<img alt="&lt;Figure&gt;" src="data:image/png;base64,{PICTURE}">'
     source = f"data:image/png;base64,{PICTURE}"
@@ -74,7 +74,7 @@ def test_a_picture_has_words_or_says_that_it_has_none():
         assert f'alt="{alt}"' in html
 
 
-def test_each_cell_shows_the_picture_that_was_pasted_into_it():
+def test_each_cell_shows_its_own_pasted_picture():
     pages = [
         LearnerHtml().words("![p](attachment:p.png)", {"p.png": {"image/png": data}})
         for data in ("AAAA", "BBBB")
@@ -84,7 +84,7 @@ def test_each_cell_shows_the_picture_that_was_pasted_into_it():
     assert "attachment:q.png" in LearnerHtml().words("![p](attachment:q.png)", {})
 
 
-def test_words_that_are_not_seen_are_gone():
+def test_invisible_text_is_removed():
     for page in (
         LearnerHtml().code("x = 1 # \u202e2 = x"),
         shown(new_output("stream", text="\u2066a\x1b[31mb")),
@@ -95,7 +95,7 @@ def test_words_that_are_not_seen_are_gone():
     assert shown(new_output("stream", text="\x1b[31mred\x1b[0m < 1")) == "<pre>red &lt; 1</pre>"
 
 
-def test_what_is_too_long_is_cut_and_says_so():
+def test_long_text_is_cut_and_says_so():
     page = LearnerHtml()
     texts = page.outputs([new_output("stream", text="x" * 3 * LONGEST)] * 100)
     assert sum(map(len, texts)) < learner_html.IN_ALL + 100 * (len(LEFT_OUT) + 20)

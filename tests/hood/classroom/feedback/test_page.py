@@ -1,11 +1,11 @@
-"""The page: what stands beside each exercise, and nothing that a browser would fetch."""
+"""The page: each exercise with its verdict, and nothing that a browser would fetch."""
 
 import re
 
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-from hood.classroom.feedback.page import About, render
+from hood.classroom.feedback.page import NO_RESPONSE, About, render
 from hood.grader.submission.notes import Note, NoteKind, record, unreadable
 from hood.metadata import KEY
 from hood.verdict import Cause, Example, PartResult, Status, Verdict
@@ -55,23 +55,23 @@ PARTS = (
 )
 
 
-def test_each_part_has_its_verdict_and_why():
+def test_each_part_has_its_verdict_with_the_reason():
     shown = page(cell("test", "views", score=1.0), verdicts={"views": verdict(*PARTS)})
     said = words(shown)
     assert "Feedback for ana Lab 01 2 of 6 points" in said
-    assert "Before grading, your notebook was put in order The cell x was missing." in said
+    assert "Changes to your notebook before grading The cell x was missing." in said
     assert "1 · Views of x views 1 of 3 points right fresh (1 of 1)" in said
     assert "not yet sliced (0 of 1) “a name”: a sentence about it." in said
     assert f"to paste into your notebook: views(1) # expected 2, got '{EVIL}'" in said
     assert "(0 of 0.5) : raised" in said
-    assert f"Held against what this machine has. Raised {EVIL}. A hint Perhaps" in said
+    assert f"Compared with what this machine has. Raised {EVIL}. A hint Perhaps" in said
     assert "not run on a GPU (0.5 withheld) Needs a GPU." in said
     assert f"To read again: lesson 01, “{HEADING}”." in said
     assert [found for found in dangers(shown) if found not in ("<meta>", "<style>")] == []
     assert not re.search(r"url\(|@import|<link", shown)
 
 
-def test_the_first_mistake_is_told_in_full_and_the_others_unfold():
+def test_the_first_mistake_is_shown_in_full_and_the_others_unfold():
     _, later = page(cell("t", "views", score=1.0), verdicts={"views": verdict(*PARTS)}).split(
         '<details class="later">'
     )
@@ -80,7 +80,7 @@ def test_the_first_mistake_is_told_in_full_and_the_others_unfold():
     assert f"Raised {EVIL}. A hint" in words(f"<main>{rest}")
 
 
-def test_of_a_notebook_that_nobody_could_read_nothing_is_said_of_its_answers():
+def test_a_page_on_an_unreadable_notebook_says_nothing_about_answers():
     nb = new_notebook(cells=[new_markdown_cell("## 1 · Views"), cell("t", "views")])
     record(nb, notes=[unreadable("The file is damaged.")])
     stub = verdict(status=Status.NOT_ATTEMPTED, problem="not attempted yet")
@@ -90,7 +90,7 @@ def test_of_a_notebook_that_nobody_could_read_nothing_is_said_of_its_answers():
     assert "To read again" not in shown
 
 
-def test_what_to_read_again_is_linked_where_the_course_has_a_site():
+def test_sections_to_read_are_linked_if_the_course_has_a_site():
     shown = page(cell("t", "views", score=1.0), verdicts={"views": verdict(*PARTS)}, lessons=SITE)
     [address] = re.findall(r'<a href="(https:[^"]*)"', shown)
     assert address == f"{SITE}lessons/01_tensors.html{SECTION}"
@@ -105,10 +105,21 @@ def test_what_to_read_again_is_linked_where_the_course_has_a_site():
         (verdict(status=Status.NOT_RUN, problem="the kernel died"), "The kernel died."),
     ],
 )
-def test_without_parts_it_says_why(found, said):
+def test_a_verdict_without_parts_says_why(found, said):
     assert f"0 of 3 points {said}" in words(
         page(cell("t", "views", score=0.0), verdicts={"views": found})
     )
+
+
+def test_an_exercise_without_an_answer_says_so_once():
+    stub = verdict(status=Status.NOT_ATTEMPTED, problem="not attempted yet")
+    graded = cell("t", "views", score=0.0)
+    graded.metadata.nbgrader |= {"solution": True, "comment": NO_RESPONSE}
+    said = words(page(graded, verdicts={"views": stub}))
+    assert f"0 of 3 points Not attempted yet. To read: lesson 01, “{HEADING}”." in said
+    assert "Remark" not in said
+    task = cell("Why?", "why", task=True, score="not marked yet", comment=NO_RESPONSE)
+    assert "Remark You gave no answer." in words(page(task))
 
 
 def test_an_answer_in_words_stands_beside_its_mark_remark_and_rubric():
@@ -122,7 +133,7 @@ def test_an_answer_in_words_stands_beside_its_mark_remark_and_rubric():
     assert "not marked yet, of 3 points Your answer mine" in waiting
 
 
-def test_code_and_what_it_showed_are_folded_and_the_labs_own_code_is_not_repeated():
+def test_code_and_output_are_folded_and_the_labs_own_code_is_not_repeated():
     printed = [new_output("stream", text="printed")]
     mine = new_code_cell("mine = 1", metadata={KEY: {"by": "learner"}}, outputs=printed)
     given = new_code_cell("given = 1", outputs=printed)
@@ -133,10 +144,10 @@ def test_code_and_what_it_showed_are_folded_and_the_labs_own_code_is_not_repeate
     assert not re.search(r"<details[^>]* open", shown)
 
 
-def test_a_test_that_is_no_check_is_shown_with_what_it_said():
+def test_a_plain_test_is_shown_with_its_message():
     failed = new_output("error", ename="AssertionError", evalue="so", traceback=["so, really"])
     test = cell("assert f(1)", "plain", score=0.0)
     test.outputs = [failed]
     shown = page(test)
     assert "<details open><summary>What your cells showed" in shown
-    assert "so, really The tests that you can see assert f" in words(shown)
+    assert "so, really The visible tests assert f" in words(shown)

@@ -1,4 +1,4 @@
-"""One reader for tables that spreadsheet programs and learning platforms write."""
+"""Tables from spreadsheet programs and learning platforms are read by one reader."""
 
 import tracemalloc
 import unicodedata
@@ -44,15 +44,17 @@ FORMS = {
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_table_is_read_whatever_program_has_saved_it(form):
+def test_a_table_is_read_from_any_program(form):
     table = table_of(FORMS[form], "class.csv", WANTED)
     rows = [{k: v for k, v in row.cells.items() if k} for row in table.rows]
     assert rows == ROWS
     assert bool(table.note) == (form == "Windows-1252")
-    assert "class.csv is not in UTF-8: it was read as Windows-1252" in table.note or not table.note
+    assert (
+        "class.csv is not in UTF-8, so it was read as Windows-1252" in table.note or not table.note
+    )
 
 
-def test_each_row_has_the_line_where_it_begins():
+def test_each_row_has_the_number_of_its_first_line():
     text = 'a,b\n\n"1\n1",2\n3,4\n'
     table = table_of(text.encode(), "t.csv")
     assert [(row.line, row.cells) for row in table.rows] == [
@@ -62,11 +64,11 @@ def test_each_row_has_the_line_where_it_begins():
     assert table.where(5, "b") == "t.csv:5, column 'b'"
 
 
-def test_a_row_may_be_shorter_than_the_headings():
+def test_a_row_may_be_shorter_than_the_header():
     assert table_of(b"a,b,c\n1\n", "t.csv").rows[0].cells == {"a": "1", "b": "", "c": ""}
 
 
-def test_of_no_rows_there_is_a_table():
+def test_a_table_may_have_no_rows():
     assert table_of(b"", "t.csv").columns == []
     assert table_of(b"a;b\n", "t.csv", [["c"]]).columns == ["a", "b"]
 
@@ -74,24 +76,24 @@ def test_of_no_rows_there_is_a_table():
 @pytest.mark.parametrize(
     ("data", "said"),
     [
-        (b"a,b\n1,2\n3,4,5\n", "t.csv:3: expected 2 cells, as there are headings, and there are 3"),
-        (b'a,b\n"1,2\n3,4\n', "t.csv:2: expected a quotation mark only around a whole cell"),
+        (b"a,b\n1,2\n3,4,5\n", "t.csv:3: expected 2 cells, one for each heading, got 3"),
+        (b'a,b\n"1,2\n3,4\n', "t.csv:2: expected quotation marks only around a whole cell"),
         (b"a,a,b\n1,2,3\n", "t.csv has two columns 'a'"),
         (b"PK\x03\x04...", "t.csv is a spreadsheet, expected CSV: save it as CSV in UTF-8"),
-        (b"a,b\n\x81,2\n", "t.csv is no text in UTF-8, UTF-16 or Windows-1252"),
-        (b"a,b\n\x00,2\n", "t.csv is no text in UTF-8, UTF-16 or Windows-1252"),
+        (b"a,b\n\x81,2\n", "t.csv is not text in UTF-8, UTF-16 or Windows-1252"),
+        (b"a,b\n\x00,2\n", "t.csv is not text in UTF-8, UTF-16 or Windows-1252"),
         (b"a" + b"," * 5_000 + b"\n", "t.csv has 5001 columns, expected at most 1000"),
-        (b"a,b\n" + b"x" * 200_000, "t.csv:2: expected a quotation mark"),
+        (b"a,b\n" + b"x" * 200_000, "t.csv:2: expected quotation marks"),
         (b"a" * (MAX_BYTES + 1), "t.csv is larger than 16 MB"),
     ],
 )
-def test_what_is_no_table_is_refused_with_its_place(data, said):
+def test_an_invalid_table_is_refused_with_its_place(data, said):
     with pytest.raises(UserError) as refused:
         table_of(data, "t.csv", [["a"]])
     assert said in str(refused.value)
 
 
-def test_of_a_file_without_end_no_more_is_read_than_a_table_may_have():
+def test_an_endless_file_is_read_only_up_to_the_limit_of_a_table():
     tracemalloc.start()
     try:
         with pytest.raises(UserError, match="larger than 16 MB"):
@@ -101,6 +103,6 @@ def test_of_a_file_without_end_no_more_is_read_than_a_table_may_have():
         tracemalloc.stop()
 
 
-def test_a_file_that_is_not_there_is_said(tmp_path):
+def test_a_missing_file_is_reported(tmp_path):
     with pytest.raises(UserError, match=r"class.csv can't be read: .*No such file"):
         read_table(tmp_path / "class.csv")

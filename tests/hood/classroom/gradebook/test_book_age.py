@@ -1,4 +1,4 @@
-"""A gradebook that is older than graded files is noticed before anything is graded with it."""
+"""A gradebook older than the graded files is noticed before grading."""
 
 import shutil
 
@@ -13,7 +13,7 @@ from tests.hood.classroom.recording.small import HW, enter, hand_in, make_small
 
 @pytest.fixture
 def course(tmp_path, here):
-    """A course with one graded learner, and a copy of its gradebook from before the second."""
+    """A course with one graded learner, and a copy of its gradebook before the second grading."""
     course = make_small(tmp_path / "course")
     hand_in(course, "ann", "score 1")
     run(course)
@@ -26,7 +26,7 @@ def put_back(course):
     shutil.copy(course.root / "copy.db", course.root / "gradebook.db")
 
 
-def test_an_older_gradebook_is_refused_until_somebody_accepts_it(course, here):
+def test_an_older_gradebook_is_refused_until_it_is_accepted(course, here):
     run(course)
     put_back(course)
     before = (course.root / "gradebook.db").read_bytes()
@@ -39,12 +39,12 @@ def test_an_older_gradebook_is_refused_until_somebody_accepts_it(course, here):
     assert run(course, "--accept-older-book")[0] == 0
     assert marks(course.root, "bob", HW)["test"] == 2
     assert run(course)[0] == 0
-    put_back(course)  # once more: the book has another name since
+    put_back(course)  # again: the gradebook has a new name now
     with pytest.raises(UserError, match="older"):
         run(course)
 
 
-def test_another_gradebook_is_noticed_too(course, here):
+def test_a_new_gradebook_is_noticed_too(course, here):
     run(course)
     (course.root / "gradebook.db").unlink()
     enter(course)
@@ -52,7 +52,7 @@ def test_another_gradebook_is_noticed_too(course, here):
         run(course)
 
 
-def test_nothing_speaks_against_a_gradebook_where_there_are_no_graded_files(course, here):
+def test_without_graded_files_any_gradebook_is_accepted(course, here):
     run(course)
     (course.root / "gradebook.db").unlink()
     enter(course)
@@ -62,7 +62,7 @@ def test_nothing_speaks_against_a_gradebook_where_there_are_no_graded_files(cour
     assert run(course)[0] == 0
 
 
-def test_what_nbgrader_removes_from_the_gradebook_makes_it_no_older_one(course, here):
+def test_rows_removed_by_nbgrader_do_not_make_a_gradebook_older(course, here):
     run(course)
     with Gradebook(course.directory.db_url) as gradebook:
         gradebook.remove_submission(HW, "bob")
@@ -71,7 +71,9 @@ def test_what_nbgrader_removes_from_the_gradebook_makes_it_no_older_one(course, 
     assert marks(course.root, "bob", HW)["test"] == 2
 
 
-def test_a_run_that_is_killed_after_it_has_replaced_files_accuses_nobody(course, here, monkeypatch):
+def test_a_run_killed_after_replacing_files_leaves_the_gradebook_accepted(
+    course, here, monkeypatch
+):
     def die(*_):
         raise KeyboardInterrupt
 
@@ -87,7 +89,7 @@ def test_a_run_that_is_killed_after_it_has_replaced_files_accuses_nobody(course,
     assert marks(course.root, "bob", HW)["test"] == 1
 
 
-def test_a_class_that_was_graded_before_there_was_a_count_goes_on(course, here):
+def test_a_class_graded_before_the_count_existed_goes_on(course, here):
     run(course)
     (course.root / "autograded" / FILE).unlink()
     put_back(course)

@@ -16,7 +16,7 @@ def cell(kind, source, name="", by="", **settings):
 
 
 def found(*cells):
-    """Return title, name, the lab's own text, and the other cells, of each segment."""
+    """Return the title, name, lab's own text and other cells of each segment."""
     return [
         (
             one.title,
@@ -28,7 +28,7 @@ def found(*cells):
     ]
 
 
-def test_an_exercise_is_what_stands_below_its_heading():
+def test_an_exercise_is_the_cells_below_its_heading():
     assert found(
         cell("text", "# Lab"),
         cell("code", "import"),
@@ -47,7 +47,7 @@ def test_an_exercise_is_what_stands_below_its_heading():
     ]
 
 
-def test_without_headings_a_solution_after_a_mark_begins_the_next():
+def test_without_headings_a_solution_after_a_graded_cell_begins_an_exercise():
     assert found(
         cell("code", "def f", "f_solution", solution=True),
         cell("code", "test f", "f", grade=True),
@@ -62,7 +62,7 @@ def test_without_headings_a_solution_after_a_mark_begins_the_next():
     ]
 
 
-def test_headings_of_a_learner_begin_nothing_and_the_graders_notes_are_left_out():
+def test_learners_headings_begin_no_exercise_and_the_graders_notes_are_left_out():
     assert found(
         cell("text", "**put in order**", by="grader"),
         cell("text", "## 1 · One"),
@@ -74,7 +74,7 @@ def test_headings_of_a_learner_begin_nothing_and_the_graders_notes_are_left_out(
     ]
 
 
-def test_whose_text_a_cell_is():
+def test_a_cells_author_is_known():
     assert is_answer(cell("code", "x", by="learner"))
     assert is_answer(cell("code", "x", "f", solution=True))
     assert not is_answer(cell("code", "x"))

@@ -1,4 +1,4 @@
-"""Scores, verdicts and reasons, as the terminal's summary and the class report read them."""
+"""Scores, verdicts and reasons for the terminal's summary and the class report."""
 
 import json
 
@@ -30,19 +30,19 @@ def test_a_mark_by_hand_counts_more_than_the_automatic_one_and_extra_credit_is_a
     assert found.reasons() == []
 
 
-def test_an_answer_that_was_marked_by_hand_waits_no_longer(tmp_path):
+def test_an_answer_marked_by_hand_no_longer_waits(tmp_path):
     found = one(tmp_path, Made("ada", manual={TASK: 3.0}))
     assert not found.waiting
     assert found.scores[TASK] == 3.0
 
 
-def test_an_automatic_cell_without_a_mark_was_not_graded_to_the_end(tmp_path):
+def test_an_automatic_cell_without_a_mark_means_incomplete_grading(tmp_path):
     found = one(tmp_path, Made("ada", scores={"softmax": None}))
     assert found.unmarked == {"softmax"}
     assert [reason.kind for reason in found.reasons()] == ["ungraded"]
 
 
-def test_a_missing_or_broken_notebook_is_said_and_costs_nobody_else(tmp_path):
+def test_a_missing_or_broken_notebook_is_named_and_costs_nobody_else(tmp_path):
     learners = [Made("ada", notebook=False), Made("bob"), Made("eve")]
     course = make_course(tmp_path / "course", learners)
     (course / "autograded" / "bob" / LAB / f"{LAB}.ipynb").write_text('{"cells": [')
@@ -58,8 +58,8 @@ def test_a_missing_or_broken_notebook_is_said_and_costs_nobody_else(tmp_path):
 
 
 @pytest.mark.parametrize("cause", Cause)
-def test_why_an_answer_was_not_run(tmp_path, cause):
-    """The cause decides the kind of reason, whatever the sentence says."""
+def test_an_answer_that_was_not_run_has_a_reason(tmp_path, cause):
+    """The kind of reason depends on the cause, not on the sentence."""
     stopped = verdict("twice", 0.0, status="not run", cause=cause, problem="the kernel died, or so")
     kinds = {
         Cause.TIMEOUT: "stopped",
@@ -72,7 +72,7 @@ def test_why_an_answer_was_not_run(tmp_path, cause):
     assert (reason.kind, reason.text) == (kinds.get(cause, "unjudged"), "the kernel died, or so")
 
 
-def test_what_needs_a_newer_python_has_no_mark_and_waits_until_somebody_gave_one(tmp_path):
+def test_an_answer_for_a_newer_python_has_no_mark_and_waits_for_one(tmp_path):
     newer = verdict("twice", 0.0, status="not run", cause=Cause.NEWER_PYTHON, problem="newer")
     ada = Made("ada", scores={"twice": None}, verdicts={"twice": newer})
     found = one(tmp_path / "a", ada)
@@ -89,13 +89,13 @@ def test_what_needs_a_newer_python_has_no_mark_and_waits_until_somebody_gave_one
         (Cause.TOO_MUCH_OUTPUT, "its calls printed too much"),
     ],
 )
-def test_a_call_that_was_stopped_is_told(tmp_path, cause, text):
+def test_a_stopped_call_is_reported(tmp_path, cause, text):
     endless = verdict("twice", 0.0, cause=cause, problem="returned nothing more")
     [reason] = one(tmp_path, Made("ada", verdicts={"twice": endless})).reasons()
     assert (reason.kind, reason.cell, reason.text) == ("stopped", "twice", text)
 
 
-def test_what_stopped_the_kernel_is_told_once(tmp_path):
+def test_the_reason_for_a_kernels_end_is_reported_once(tmp_path):
     why = "not run, because the kernel died in the cell `twice`: SIGKILL ended it"
     every = {
         name: verdict(name, 0.0, status="not run", cause=Cause.KERNEL_STOPPED, problem=why)
@@ -106,7 +106,7 @@ def test_what_stopped_the_kernel_is_told_once(tmp_path):
     assert reason.cell == "row_sums"
 
 
-def test_an_untouched_lab_needs_no_person(tmp_path):
+def test_an_untouched_lab_needs_no_manual_grading(tmp_path):
     verdicts = {n: verdict(n, 0.0, status="not attempted") for n in ("twice", "row_sums")}
     undefined = "name 'f' is not defined: no cell that ran to its end defines it"
     verdicts["softmax"] = verdict(
@@ -149,13 +149,13 @@ def test_metadata_of_any_shape_is_read_without_trusting_it(tmp_path, ours):
     assert found.reasons() == []
 
 
-def test_times_come_from_the_record(tmp_path):
+def test_times_are_read_from_the_record(tmp_path):
     learners = [Made("ada", metadata={"seconds": 12.5}), Made("bob", metadata={"seconds": None})]
     ada, bob = read_class(open_course(make_course(tmp_path / "course", learners)), LAB)
     assert (ada.run.seconds, bob.run.seconds) == (12.5, None)
 
 
-def test_learners_come_in_parts_in_order_all_or_some(tmp_path, monkeypatch):
+def test_all_or_some_learners_are_read_in_batches_in_order(tmp_path, monkeypatch):
     monkeypatch.setattr(graded, "AT_ONCE", 3)
     course = make_course(tmp_path / "course", [Made(f"s{k}") for k in range(8)] + [Made("other")])
     some = [f"s{k}" for k in range(8)]
@@ -183,7 +183,7 @@ def test_reading_writes_nothing(tmp_path):
     assert (course / "gradebook.db").read_bytes() == before
 
 
-def test_no_gradebook_and_an_unknown_lab_are_said(tmp_path):
+def test_a_missing_gradebook_and_an_unknown_lab_are_reported(tmp_path):
     with pytest.raises(UserError, match="grade the lab first"):
         Results(open_course(tmp_path), LAB)
     course = make_course(tmp_path / "course", [])
@@ -208,7 +208,7 @@ def test_a_lab_of_two_notebooks_is_read_as_one(tmp_path):
     assert {reason.kind for reason in found.reasons()} == {"ungraded", "foreign"}
 
 
-def test_a_course_with_folders_and_a_gradebook_of_other_names_is_read(tmp_path):
+def test_other_names_of_folders_and_gradebook_are_read(tmp_path):
     root = make_course(tmp_path / "course", [Made("ada"), Made("bob")])
     (root / "autograded").rename(root / "marked")
     (root / "gradebook.db").rename(root / "marks.db")

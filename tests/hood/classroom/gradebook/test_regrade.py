@@ -1,4 +1,4 @@
-"""A request for a regrade is found in the notebook, and listed until a person answers it."""
+"""A request for a regrade is found in the notebook, and listed until an instructor answers it."""
 
 from types import SimpleNamespace
 
@@ -25,7 +25,7 @@ EVIL = "<script>alert(1)</script>"
 
 
 def graded(earned, *cells, name="first"):
-    """A graded notebook with one exercise, and what a learner has added to it."""
+    """A graded notebook with one exercise, and cells that a learner has added."""
     about = {"grade": True, "grade_id": name, "points": 4.0, "locked": True, "solution": False}
     about |= {"schema_version": 3, "task": False}
     verdict = Verdict(name, 4.0, Status.PARTLY, (PartResult("a", 4.0, earned, Status.WRONG),))
@@ -49,7 +49,7 @@ def written(nb):
         ("Regrade my work", {}),
     ],
 )
-def test_what_asks_for_a_regrade(source, asked):
+def test_these_cells_ask_for_a_regrade(source, asked):
     assert requests_of(graded(1.0, new_markdown_cell(source, metadata=MINE))) == asked
     assert requests_of(graded(1.0, new_markdown_cell(source))) == {}  # the lab's own text
     assert requests_of(graded(1.0, new_code_cell(source, metadata=MINE))) == {}
@@ -65,7 +65,7 @@ def test_the_earlier_verdict_stays_beside_the_new_one(tmp_path, said):
         return nb, RunRecord.of(nb.metadata).earlier
 
     assert grade(1.0)[1] == {}
-    assert grade(1.0, asks)[1] == {}  # it was asked for, and nothing else came of it
+    assert grade(1.0, asks)[1] == {}  # the request changed nothing else
     nb, earlier = grade(3.0, asks)
     assert earlier == {"first": "1 of 4 points"}
     page = words(render(nb, About()))
@@ -77,7 +77,7 @@ def test_the_earlier_verdict_stays_beside_the_new_one(tmp_path, said):
     assert grade(4.0, asks)[1] == {}
 
 
-def test_a_person_reads_it_until_they_have_given_a_mark(tmp_path):
+def test_a_request_is_listed_until_a_mark_is_given(tmp_path):
     course = make_book(tmp_path / "course")
     hand_in(course, "ana", LAB, {"first": 2.0, "second": 6.0, "third": 5.0, "why": 5.0}, None)
     path = course.folder("autograded", "ana", LAB) / f"{LAB}.ipynb"
@@ -91,14 +91,16 @@ def test_a_person_reads_it_until_they_have_given_a_mark(tmp_path):
 
     [reason] = reasons()
     gave = "2 of 4 points before, 3 of 4 points now"
-    assert str(reason) == f"a regrade is asked for: “my strides are right”; {gave} (`first`)"
-    assert reason.anonymous == f"a regrade is asked for; {gave}"
+    assert (
+        str(reason) == f"the learner asks for a regrade: “my strides are right”; {gave} (`first`)"
+    )
+    assert reason.anonymous == f"the learner asks for a regrade; {gave}"
     asks.source = f"Regrade: {EVIL}"
     path.write_bytes(written(graded(2.0, asks)))
     report.run(SimpleNamespace(lab=LAB, out=None, hide_names=False), course.root)
     page = (course.root / "reports" / LAB / "index.html").read_text()
-    assert "Answer requests for a regrade One submission asking for one: ana." in words(page)
-    assert f"ana a regrade is asked for: “{EVIL}”; 2 of 4 points ( first )" in words(page)
+    assert "Answer requests for a regrade One submission with a request: ana." in words(page)
+    assert f"ana the learner asks for a regrade: “{EVIL}”; 2 of 4 points ( first )" in words(page)
     assert "<script" not in page
     with Gradebook(course.directory.db_url) as gradebook:
         gradebook.find_grade("first", LAB, LAB, "ana").manual_score = 3.0

@@ -74,7 +74,7 @@ def hostile_exchange(course):
 
 
 def deep(folder):
-    """Make a file whose absolute path is longer than the system accepts."""
+    """Make a file with an absolute path that is too long for the system."""
     inside = os.open(folder, os.O_RDONLY)
     for _ in range(20):
         os.mkdir("d" * 250, dir_fd=inside)
@@ -100,28 +100,28 @@ def files(course: Path, student: str) -> set[str]:
     return {p.relative_to(folder).as_posix() for p in folder.rglob("*") if not p.is_dir()}
 
 
-def test_the_command_comes_to_its_end(collected):
+def test_the_command_finishes(collected):
     _, done = collected
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr
 
 
-def test_what_is_honest_is_collected_as_it_was_handed_in(collected):
+def test_honest_submissions_are_collected_unchanged(collected):
     course, _ = collected
     assert files(course, "honest") == {f"{LAB}.ipynb", "timestamp.txt", "data/numbers.csv"}
-    assert files(course, "Zo\xeb") == {f"{LAB}.ipynb", "timestamp.txt"}  # as the roster has it
+    assert files(course, "Zo\xeb") == {f"{LAB}.ipynb", "timestamp.txt"}  # as in the roster
     given = inbound(course, "honest") / f"{LAB}.ipynb"
     assert (course / "submitted/honest" / LAB / given.name).read_bytes() == given.read_bytes()
 
 
 @pytest.mark.parametrize("student", ["link", "hard-link"])
-def test_a_notebook_that_is_a_link_is_left_out(collected, student):
+def test_a_linked_notebook_is_left_out(collected, student):
     course, done = collected
     assert files(course, student) == {"timestamp.txt"}
     assert f"'{LAB}.ipynb' was left out" in done.stderr
 
 
-def test_what_is_no_file_beside_a_notebook_is_left_out(collected):
+def test_beside_a_notebook_only_files_are_collected(collected):
     course, _ = collected
     assert files(course, "beside") == {f"{LAB}.ipynb", "timestamp.txt"}
     assert files(course, "sparse") == {f"{LAB}.ipynb", "timestamp.txt"}
@@ -133,8 +133,10 @@ def test_a_path_that_is_too_long_is_left_out(collected):
     assert "its path is too long" in done.stderr
 
 
-def test_one_that_can_not_be_copied_is_said_and_the_others_are_collected(tmp_path, monkeypatch):
-    """This holds for any error."""
+def test_a_submission_that_cannot_be_copied_is_named_and_the_others_are_collected(
+    tmp_path, monkeypatch
+):
+    """The test holds for any error."""
     collect = Collect(coursedir=CourseDirectory(root=str(tmp_path), assignment_id=LAB))
     collect.inbound_path = str(tmp_path / "inbound")
     collect.src_records = [
@@ -154,7 +156,7 @@ def test_one_that_can_not_be_copied_is_said_and_the_others_are_collected(tmp_pat
     assert os.listdir(tmp_path / "submitted" / "b") == []
 
 
-def test_what_others_hand_in_under_a_users_name_does_not_count(tmp_path, monkeypatch):
+def test_submissions_under_another_users_name_do_not_count(tmp_path, monkeypatch):
     collect = Collect(coursedir=CourseDirectory(root=str(tmp_path), assignment_id=LAB))
     owners = {"1": "ann", "2": "eve", "3": "www", "4": "www"}
     monkeypatch.setattr(collect, "_owner", lambda record: owners[record["filename"]])
@@ -173,23 +175,23 @@ def test_what_others_hand_in_under_a_users_name_does_not_count(tmp_path, monkeyp
 
 
 @pytest.mark.parametrize("student", ["linked-folder", "broken", "pipe", "file"])
-def test_what_is_no_folder_is_collected_as_an_empty_one(collected, student):
+def test_an_entry_other_than_a_folder_is_collected_as_an_empty_folder(collected, student):
     course, done = collected
     assert (course / "submitted" / student / LAB).is_dir()
     assert files(course, student) == set()
     assert f"{student}: nothing is collected" in done.stderr
 
 
-def test_what_has_no_proper_name_is_passed_over_and_nothing_is_written_elsewhere(collected):
+def test_improper_names_are_skipped_and_nothing_is_written_elsewhere(collected):
     course, done = collected
     assert not (course / LAB).exists()
     assert not (course / "submitted" / LAB).exists()
     assert not (course / "submitted" / "when").exists()
     assert not (course / "submitted" / SCRIPT).exists()
-    assert "an id has no '<'" in done.stderr
+    assert "an id can't have '<'" in done.stderr
 
 
-def test_nothing_secret_is_collected(collected):
+def test_no_secret_is_collected(collected):
     course, _ = collected
     found = [p for p in (course / "submitted").rglob("*") if p.is_symlink()]
     assert found == []
@@ -199,7 +201,7 @@ def test_nothing_secret_is_collected(collected):
             assert b"BEGIN HIDDEN TESTS" not in path.read_bytes()
 
 
-def test_a_newer_submission_takes_the_place_of_an_older_one(collected, tmp_path):
+def test_a_newer_submission_replaces_an_older_one(collected, tmp_path):
     course = tmp_path / "course"
     shutil.copytree(collected[0], course, ignore=lambda *_: {"inbound"})
     folder = hand_in(course, "honest", b"{}", f"honest+{LAB}+2026-02-02 10:00:00.000000 UTC")
@@ -210,7 +212,7 @@ def test_a_newer_submission_takes_the_place_of_an_older_one(collected, tmp_path)
     assert folder.is_dir()
 
 
-def test_where_the_newer_submission_is_too_large_the_older_one_stays(tmp_path):
+def test_if_the_newer_submission_is_too_large_the_older_one_stays(tmp_path):
     collect = Collect(
         coursedir=CourseDirectory(root=str(tmp_path), assignment_id=LAB, max_dir_size=1)
     )
@@ -227,7 +229,7 @@ def test_where_the_newer_submission_is_too_large_the_older_one_stays(tmp_path):
 
 
 TIMESTAMP, OWN_SECRET = "timestamp.txt", "submission_secret.txt"
-# What each learner handed in beside the notebook, which nbgrader keeps beside their feedback.
+# Each learner's other files, which nbgrader keeps beside their feedback.
 DAMAGED = {
     "no-secret": {TIMESTAMP: b"2026-01-02 10:00:00 UTC"},
     "no-time": {OWN_SECRET: b"of no-time"},
@@ -239,13 +241,13 @@ HONEST = ("alice", "mallory-s-neighbour", "zoe")
 
 
 def page_of(course, secret):
-    """Return the page that the learner with a secret can fetch."""
+    """Return the page that the learner with this secret can fetch."""
     name = notebook_hash(secret=secret, notebook_id=LAB)
     path = course / "exchange" / "open-the-hood" / "feedback" / f"{name}.html"
     return path.read_text() if path.exists() else None
 
 
-def test_each_learner_gets_their_page_whoever_gets_none(tmp_path):
+def test_each_learner_gets_their_page_even_if_others_get_none(tmp_path):
     course = make_course(tmp_path / "course [x]")
     write(source_notebook(), course / "source" / LAB / f"{LAB}.ipynb")
     honest = {name: {TIMESTAMP: b"2026", OWN_SECRET: f"of {name}".encode()} for name in HONEST}
@@ -260,10 +262,11 @@ def test_each_learner_gets_their_page_whoever_gets_none(tmp_path):
     assert len(list(pages.iterdir())) == len(HONEST)
     for student in DAMAGED:
         assert f"{student}: the feedback is not released" in done.stderr
-    assert "no-secret: the feedback is not released: it has no submission_secret.txt" in done.stderr
-    assert f"hand the page in {course / 'feedback' / 'no-secret' / LAB} out" in done.stderr
+    said = "no-secret: the feedback is not released: the submission has no submission_secret.txt."
+    assert said in done.stderr
+    assert f"The page is in {course / 'feedback' / 'no-secret' / LAB}: give it" in done.stderr
     done = nbgrader(course, "release_feedback", "other")
-    assert "No feedback was released: there is no folder" in done.stderr
+    assert "No feedback was released: no folder" in done.stderr
     done = nbgrader(course, "release_feedback", "ps (1)")
     assert done.returncode != 0
     assert "'ps (1)' can't be the name of a lab: it has '('." in done.stderr

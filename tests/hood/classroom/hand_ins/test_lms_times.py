@@ -1,4 +1,4 @@
-"""When a class's hand-ins came: from Moodle's worksheet, Canvas's API, and Canvas's LATE."""
+"""The times of a class's hand-ins: from Moodle's worksheet, Canvas's API, and Canvas's LATE."""
 
 import json
 from zoneinfo import ZoneInfo
@@ -46,11 +46,11 @@ extensions: [{{who: jose, lab: {LAB}, due: 2026-09-28 12:00}}]
         ("sv", "fredag, 25 september 2026, 23:58"),
     ],
 )
-def test_moodles_words_are_read_in_the_languages_of_its_column(language, said):
+def test_moodles_dates_are_read_in_the_language_of_its_column(language, said):
     assert str(read_words(said, language, MADRID)) == "2026-09-25 21:58:00"
 
 
-def test_midnight_and_noon_of_a_clock_of_12():
+def test_midnight_and_noon_are_read_from_a_12_hour_clock():
     at = "Saturday, 26 September 2026, 12:05"
     assert str(read_words(f"{at} AM", "en", MADRID)) == "2026-09-25 22:05:00"
     assert str(read_words(f"{at} PM", "en", MADRID)) == "2026-09-26 10:05:00"
@@ -59,24 +59,24 @@ def test_midnight_and_noon_of_a_clock_of_12():
 @pytest.mark.parametrize(
     ("language", "said", "why"),
     [
-        ("en", "Friday, 25 September 2026, 8:52", "in the morning or in the afternoon"),
-        ("en", "Friday, 25 September 2026, 13:52 PM", "none of a clock of 12"),
-        ("de", "Montag, 25. September 2026, 23:58", "another day of the week"),
-        ("es", "domingo, 25 de octubre de 2026, 02:30", "clocks were changed"),
-        ("es", "domingo, 29 de marzo de 2026, 02:30", "clocks were changed"),
+        ("en", "Friday, 25 September 2026, 8:52", "morning or in the afternoon"),
+        ("en", "Friday, 25 September 2026, 13:52 PM", "not between 1 and 12"),
+        ("de", "Montag, 25. September 2026, 23:58", "a different day of the week"),
+        ("es", "domingo, 25 de octubre de 2026, 02:30", "the clocks changed"),
+        ("es", "domingo, 29 de marzo de 2026, 02:30", "the clocks changed"),
         ("en", "04/05/2026, 23:58", "in two ways"),
-        ("en", "25 September, 23:58", "no year"),
+        ("en", "25 September, 23:58", "expected one day and one year"),
         ("en", "31 September 2026, 23:58", "day"),
         ("de", "vendredi 25 septembre 2026, 23:58", "no date and time"),
         ("en", "yesterday", "no date and time"),
     ],
 )
-def test_what_can_be_read_in_two_ways_or_in_none_is_refused(language, said, why):
+def test_an_ambiguous_or_unreadable_time_is_refused(language, said, why):
     with pytest.raises(ValueError, match=why):
         read_words(said, language, MADRID)
 
 
-def test_another_row_shows_that_the_clock_has_24_hours():
+def test_another_row_can_show_a_24_hour_clock():
     rows = 'Participant 1,"Friday, 25 September 2026, 8:52"\nParticipant 2,'
     heads = "Identifier,Last modified (submission)\n"
     for later, expected in (("20:10", "2026-09-25 06:52:00"), ("8:10", "None")):
@@ -87,7 +87,7 @@ def test_another_row_shows_that_the_clock_has_24_hours():
         assert str(times.of(one)) == expected
 
 
-def test_without_a_zone_no_time_is_used_and_two_times_of_one_learner_are_none():
+def test_times_without_a_zone_or_twice_for_one_learner_are_not_used():
     data = b'Identifier,Last modified (submission)\nParticipant 1,"25 September 2026, 23:58"\n'
     [one] = lms_names("A B_1_assignsubmission_file_")
     times = LmsTimes(None)
@@ -98,7 +98,7 @@ def test_without_a_zone_no_time_is_used_and_two_times_of_one_learner_are_none():
     times.add_table(table_of(data, "sheet.csv"))
     times.add_table(table_of(data.replace(b":58", b":59"), "other.csv"))
     assert times.of(one) is None
-    assert any("another time elsewhere" in said for said in times.said)
+    assert any("two different times" in said for said in times.said)
 
 
 @pytest.mark.parametrize(
@@ -108,12 +108,12 @@ def test_without_a_zone_no_time_is_used_and_two_times_of_one_learner_are_none():
     + [b'[{"user_id": 1, "submitted_at": "0001-01-01T00:00:00+14:00"}]']  # before the first year
     + [b'[{"user_id": 1, "submitted_at": 5}]'],
 )
-def test_another_json_is_refused_with_what_was_expected(data):
+def test_other_json_is_refused_with_the_expected_form(data):
     with pytest.raises(UserError, match="Canvas's API"):
         LmsTimes(MADRID).add_list("list.json", data)
 
 
-def test_of_a_list_that_is_refused_no_time_is_used():
+def test_no_time_of_a_refused_list_is_used():
     times = LmsTimes(MADRID)
     listed = [{"user_id": 17, "submitted_at": "2026-09-25T21:58:00Z"}, {"user_id": 18}]
     with pytest.raises(UserError):
@@ -124,7 +124,7 @@ def test_of_a_list_that_is_refused_no_time_is_used():
 def test_lists_of_two_assignments_are_refused():
     times = LmsTimes(MADRID)
     times.add_list("1.json", b'[{"user_id": 1, "submitted_at": null, "assignment_id": 7}]')
-    with pytest.raises(UserError, match="one assignment, got those with the ids 7, 8"):
+    with pytest.raises(UserError, match="one assignment, got several: 7, 8"):
         times.add_list("2.json", b'[{"user_id": 1, "submitted_at": null, "assignment_id": 8}]')
 
 
@@ -156,22 +156,22 @@ def moodle_class(course):
 
 
 def times_in(course):
-    """The times that were written, by learner."""
+    """The written times, by learner."""
     found = (course / "submitted").glob(f"*/{LAB}/timestamp.txt")
     return {path.parts[-3]: path.read_text() for path in found}
 
 
 @pytest.mark.slow(15)
-def test_a_moodle_class_has_its_times_and_who_has_none_is_counted(tmp_path):
+def test_a_moodle_class_has_its_times_and_missing_ones_are_counted(tmp_path):
     course = course_with(tmp_path / "course", moodle_class)
     done = nbgrader(course, "zip_collect", LAB)
     assert done.returncode == 0, done.stderr
     assert times_in(course) == {"ann": "2026-09-25 22:10:00", "jose": "2026-09-25 21:59:00"}
     for said in (
-        "2 times are read in Europe/Madrid, the class's zone",
+        "2 times were read to the minute, in the class's time zone, Europe/Madrid",
         "Teilnehmer/in104, 'Sonntag, 25. September 2026, 23:59' is not used",
-        "notes.csv was left alone",
-        "1 of 3 submissions has no time, and so counts as in time, while the others are judged",
+        "notes.csv was ignored",
+        "1 of 3 submissions has no time, so it counts as in time; the others have a time",
     ):
         assert said in done.stderr, said
 
@@ -197,17 +197,23 @@ def canvas_class(course):
         ("2026-09-27 18:00", "2026-09-27 16:00:00", "2026-09-27 16:00:00"),
     ],
 )
-def test_whom_canvas_calls_late_has_the_time_that_the_teacher_says(tmp_path, late_as, ann, jose):
+def test_a_learner_whom_canvas_calls_late_gets_the_instructors_time(tmp_path, late_as, ann, jose):
     course = course_with(tmp_path / "course", canvas_class)
     done = nbgrader(course, "zip_collect", LAB)
-    assert "Canvas calls late, and does not say when: ann, jose." in done.stderr
-    assert "3 of 3 submissions have no time, and so count as in time. A timestamp" in done.stderr
+    assert "Canvas marks these learners as late, but gives no time: ann, jose." in done.stderr
+    assert (
+        "3 of 3 submissions have no time, so they count as in time. To set a time, write"
+        in done.stderr
+    )
     assert times_in(course) == {}
     words = ["zip_collect", LAB, "--force", f"--CarefulCollector.late_as={late_as}"]
     done = nbgrader(course, *words)
     assert done.returncode == 0, done.stderr
     assert times_in(course) == {"ann": ann, "jose": jose}
-    assert f"Canvas calls late; their time is {late_as!r}: ann, jose" in done.stderr
+    assert (
+        f"Canvas marks these learners as late; their time is set to {late_as!r}: ann, jose"
+        in done.stderr
+    )
     assert "1 of 3 submissions has no time" in done.stderr
     wrong = nbgrader(course, *words[:3], "--CarefulCollector.late_as=soon")
     assert wrong.returncode == 1
@@ -216,7 +222,7 @@ def test_whom_canvas_calls_late_has_the_time_that_the_teacher_says(tmp_path, lat
 
 
 @pytest.mark.slow(15)
-def test_a_time_that_was_written_by_hand_stays_while_the_files_are_the_same(tmp_path):
+def test_a_time_written_by_hand_stays_while_the_files_are_unchanged(tmp_path):
     course = course_with(tmp_path / "course", canvas_class)
     nbgrader(course, "zip_collect", LAB)
     for student in ("ann", "eve"):
@@ -226,12 +232,12 @@ def test_a_time_that_was_written_by_hand_stays_while_the_files_are_the_same(tmp_
     done = nbgrader(course, "zip_collect", LAB, "--force")
     assert done.returncode == 0, done.stderr
     assert times_in(course) == {"ann": "2026-09-28 10:00:00"}
-    assert "The time in timestamp.txt stays of ann\n" in done.stderr
-    assert "Canvas calls late, and does not say when: jose." in done.stderr
+    assert "The time in timestamp.txt was kept for ann\n" in done.stderr
+    assert "Canvas marks these learners as late, but gives no time: jose." in done.stderr
 
 
 @pytest.mark.slow(15)
-def test_canvass_own_list_has_the_times(tmp_path):
+def test_canvas_api_list_has_the_times(tmp_path):
     def with_list(course):
         listed = [
             {"id": 1, "user_id": 17, "assignment_id": 5, "submitted_at": "2026-09-26T08:00:00Z"},
@@ -245,9 +251,9 @@ def test_canvass_own_list_has_the_times(tmp_path):
     done = nbgrader(course, "zip_collect", LAB, "--CarefulCollector.late_as=1 day")
     assert done.returncode == 0, done.stderr
     assert times_in(course) == {
-        "ann": "2026-09-26 08:00:00",  # what Canvas says comes before what is supposed
+        "ann": "2026-09-26 08:00:00",  # Canvas's time takes precedence over an assumed one
         "eve": "2026-09-25 08:00:00",
         "jose": "2026-09-29 10:00:00",
     }
-    assert "their time is '1 day': jose" in done.stderr
+    assert "their time is set to '1 day': jose" in done.stderr
     assert "no time" not in done.stderr

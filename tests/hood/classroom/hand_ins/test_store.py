@@ -1,4 +1,4 @@
-"""What is kept of each hand-in; test_kill.py asks what a kill leaves of one by the service."""
+"""What is kept of each hand-in; test_kill.py tests kills of the service during a hand-in."""
 
 import hashlib
 import json
@@ -29,7 +29,7 @@ def course(tmp_path):
 
 
 def lay(course, days, data=b"{}", **files):
-    """Put a hand-in into `submitted/`, in the place of what lay there; None for no time."""
+    """Put a hand-in into `submitted/`, replacing the earlier one; None for no time."""
     folder = course.folder("submitted", "ana", LAB)
     shutil.rmtree(folder, ignore_errors=True)
     write(data, folder / f"{LAB}.ipynb")
@@ -52,7 +52,7 @@ def take(course, data, rules=RULES):
     return store.take(rules, "ana", LAB, path)
 
 
-def test_what_lies_there_is_kept_once_with_all_its_files(course):
+def test_a_hand_in_is_kept_once_with_all_its_files(course):
     folder = lay(course, -1, b"first", a=b"1", b=b"2")
     write(b"secret", folder / "submission_secret.txt")
     one = HandIns(course).keep(RULES, "ana", LAB)
@@ -67,7 +67,7 @@ def test_what_lies_there_is_kept_once_with_all_its_files(course):
     }
 
 
-def test_other_files_make_another_hand_in_and_another_secret_does_not(course):
+def test_changed_files_make_a_new_hand_in_and_a_changed_secret_does_not(course):
     lay(course, -1, b"x", a=b"1")
     HandIns(course).keep(RULES, "ana", LAB)
     folder = lay(course, -1, b"x", a=b"1")
@@ -79,7 +79,7 @@ def test_other_files_make_another_hand_in_and_another_secret_does_not(course):
     assert len(kept(course)) == 2
 
 
-def test_the_same_work_whose_time_becomes_known_is_one_hand_in(course):
+def test_the_same_work_with_a_time_found_later_is_one_hand_in(course):
     lay(course, None, b"x")
     HandIns(course).keep(RULES, "ana", LAB)
     lay(course, 2, b"x")
@@ -90,7 +90,7 @@ def test_the_same_work_whose_time_becomes_known_is_one_hand_in(course):
     assert [one.at for one in kept(course)] == [DUE + timedelta(days=2)]
 
 
-def test_the_service_keeps_what_it_replaces_and_leaves_none_of_its_files(course):
+def test_the_service_keeps_a_replaced_hand_in_and_leaves_no_file_of_it(course):
     folder = lay(course, -1, b"first", a=b"1")
     taken = take(course, b"second")
     assert {one.name for one in folder.iterdir()} == {f"{LAB}.ipynb", "timestamp.txt"}
@@ -101,7 +101,7 @@ def test_the_service_keeps_what_it_replaces_and_leaves_none_of_its_files(course)
         assert (inside / f"{LAB}.ipynb").read_bytes() == b"second"
 
 
-def test_what_is_the_same_as_the_newest_is_stored_once_with_its_time(course):
+def test_a_repeated_hand_in_is_stored_once_with_its_time(course):
     first = take(course, b"same")
     again = take(course, b"same")
     assert (again.at, again.again) == (first.at, True)
@@ -115,7 +115,7 @@ def test_what_is_the_same_as_the_newest_is_stored_once_with_its_time(course):
     ]
 
 
-def test_of_too_many_those_stay_that_may_count(course, monkeypatch, caplog):
+def test_beyond_the_limit_the_hand_ins_that_may_count_stay(course, monkeypatch, caplog):
     monkeypatch.setattr(module, "MOST", 4)
     store = HandIns(course)
     for number, days in enumerate((-3, -2, -1, 1, 1.5, 22, 23, 24)):
@@ -130,7 +130,7 @@ def test_of_too_many_those_stay_that_may_count(course, monkeypatch, caplog):
     assert [(one.at - DUE) / timedelta(days=1) for one in kept(course)] == [-1, 1, 25]
 
 
-def test_what_a_kill_leaves_of_a_hand_in_is_whole_or_nothing(course):
+def test_after_a_kill_a_hand_in_is_whole_or_absent(course):
     lay(course, -1, b"first", a=b"1", b=b"2")
     HandIns(course).keep(RULES, "ana", LAB)
     lay(course, 1, b"second" * 1000, a=b"3", b=b"4")
@@ -151,7 +151,7 @@ def test_what_a_kill_leaves_of_a_hand_in_is_whole_or_nothing(course):
     assert len(states) > 4
 
 
-def test_what_an_earlier_version_kept_counts(course):
+def test_hand_ins_kept_by_an_earlier_version_count(course):
     path = write(
         b"{}", course.root / "received" / LAB / "ana" / f"{DUE.strftime(FILE_STAMP)}.ipynb"
     )
@@ -162,13 +162,13 @@ def test_what_an_earlier_version_kept_counts(course):
 
 
 RECEIPTS = {
-    "best": "You handed in twice: the one of 24 September 2026, 18:00, counts.",
-    "last": "You handed in twice: the one of",
+    "best": "You handed in twice: the hand-in of 24 September 2026, 18:00, counts.",
+    "last": "You handed in twice: the hand-in of",
 }
 
 
 @pytest.mark.parametrize("rule", RECEIPTS)
-def test_the_receipt_says_what_holds(course, rule):
+def test_the_receipt_says_which_hand_in_counts(course, rule):
     rules = RULES.model_copy(update={"hand_ins": HandInRule(rule)})
     lay(course, -1, json.dumps({str(number): blank for number, blank in enumerate(BLANK)}).encode())
     inbox = Inbox(course)
@@ -176,7 +176,9 @@ def test_the_receipt_says_what_holds(course, rule):
     assert newest.blank == len(BLANK)
     more = again(rules, "ana", newest, DUE + timedelta(days=22))
     assert more.late
-    assert more.said.startswith(f"You handed in {LAB} on 24 September 2026, 18:00 (UTC). This one")
+    assert more.said.startswith(
+        f"You handed in {LAB} on 24 September 2026, 18:00 (UTC). A new hand-in"
+    )
     assert inbox.newest(rules, "bo", LAB) is None
     path = inbox.arriving()
     path.write_bytes(b"new")
@@ -185,11 +187,13 @@ def test_the_receipt_says_what_holds(course, rule):
     assert receipt.said.startswith(RECEIPTS[rule])
     path = inbox.arriving()
     path.write_bytes(b"new")
-    assert inbox.take(rules, "ana", LAB, path).said.startswith("It is the same as what you handed")
+    assert inbox.take(rules, "ana", LAB, path).said.startswith(
+        "This notebook is the same as your hand-in"
+    )
 
 
 @pytest.mark.parametrize("year", ["0999", "0050", "1066"])
-def test_a_time_of_long_ago_gets_no_hand_in_past_the_limits(course, monkeypatch, year):
+def test_an_old_time_does_not_bypass_the_limits(course, monkeypatch, year):
     monkeypatch.setattr(module, "MOST", 3)
     store, folder = HandIns(course), course.root / "received" / LAB / "ana"
     for number in range(6):

@@ -1,4 +1,4 @@
-"""`nbgrader zip_collect` on a download from an LMS among which some archives are hostile."""
+"""`nbgrader zip_collect` on a download from an LMS with some hostile archives."""
 
 import bz2
 import gzip
@@ -23,7 +23,7 @@ PLAIN = r".*/(?P<student_id>[^/]+)_file_[^/]*/(?:[ab]/|work_)?(?P<file_id>.+)"
 NOTEBOOK = f"{LAB}.ipynb"
 MINE = nbformat.writes(solved(released(source_notebook()))).encode()
 FORGED = b'{"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}'
-# What lies beside a notebook; also a table by which Eve would be Bob.
+# The other files beside a notebook. One of these files is a table that would give Bob's id to Eve.
 BESIDE = b"Identifier,Full name,ID number\nParticipant 111,Eve Il,bob\n"
 MIB = 1 << 20
 ROSTER = {
@@ -51,14 +51,14 @@ def zipped(files, compression=zipfile.ZIP_DEFLATED):
 
 
 def link(name, target):
-    """A member of a zip file that unpackers make a symbolic link of."""
+    """A member of a zip file that unpacks to a symbolic link."""
     info = zipfile.ZipInfo(name)
     info.external_attr = (stat.S_IFLNK | 0o777) << 16
     return info, target
 
 
 def unreadable(name):
-    """A member that unpackers make a file of that nobody may open."""
+    """A member of a zip file that unpacks to a file that nobody may open."""
     info = zipfile.ZipInfo(name)
     info.external_attr = stat.S_IFREG << 16
     return info, MINE
@@ -80,7 +80,7 @@ def tarred(*members):
 
 
 def grown(megabytes):
-    """A zip file of a few kilobytes whose notebook has so many megabytes."""
+    """A zip file of a few kilobytes whose notebook has `megabytes`."""
     return zipped([(NOTEBOOK, bytes(megabytes * MIB))])
 
 
@@ -106,7 +106,7 @@ def archives(course):
         "honest_attempt_2026-01-02.zip": honest,
         "plain_attempt_2026-01-02.tar.gz": tarred((NOTEBOOK, tarfile.REGTYPE, MINE)),
         "folder_attempt_2026-01-02.zip": zipped([(f"work/../{NOTEBOOK}", FORGED)]),
-        # puts a later attempt of somebody else into its own archive
+        # an archive that contains what looks like a later attempt of another learner
         "eve_attempt_2026-01-02.zip": zipped(
             [(f"honest_attempt_2030-01-01/{NOTEBOOK}", FORGED), (NOTEBOOK, MINE)]
         ),
@@ -179,7 +179,7 @@ def everything(course):
     return {path for path in course.rglob("*") if "__pycache__" not in path.parts}
 
 
-def test_the_command_comes_to_its_end(collected):
+def test_the_command_finishes(collected):
     _, done, _ = collected
     assert done.returncode == 0, done.stderr[-3000:]
     assert "Traceback" not in done.stderr
@@ -189,14 +189,14 @@ HONEST = ["honest", "plain", "eve", "long", "mode"]
 
 
 @pytest.mark.parametrize("student", HONEST)
-def test_what_a_learner_handed_in_is_collected(collected, student):
+def test_submissions_are_collected(collected, student):
     course, _, _ = collected
     assert (course / "submitted" / student / LAB / NOTEBOOK).read_bytes() == MINE
     time = (course / "submitted" / student / LAB / "timestamp.txt").read_text()
     assert time.startswith("2026-01-02")
 
 
-def test_nobody_else_hands_anything_in_and_no_file_lies_elsewhere(collected):
+def test_no_other_submission_appears_and_no_file_lies_elsewhere(collected):
     course, _, new = collected
     assert set(os.listdir(course / "submitted")) <= {*HONEST, "twice", "tar-through"}
     places = (course / "submitted", course / "downloaded" / LAB / "extracted")
@@ -207,7 +207,7 @@ def test_nobody_else_hands_anything_in_and_no_file_lies_elsewhere(collected):
 @pytest.mark.parametrize(
     ("student", "says"),
     [
-        ("eve", "found within an archive"),
+        ("eve", "comes from inside an archive"),
         ("up", "leads out of the archive"),
         ("folder", "leads out of the archive"),
         ("root", "leads out of the archive"),
@@ -217,8 +217,8 @@ def test_nobody_else_hands_anything_in_and_no_file_lies_elsewhere(collected):
         ("tar-hard", "is not an ordinary file"),
         ("tar-through", "is not an ordinary file"),
         ("tar-pipe", "is not an ordinary file"),
-        ("bomb", "holds more than 50 MB"),
-        ("tar-bomb", "holds more than 50 MB"),
+        ("bomb", "contains more than 50 MB"),
+        ("tar-bomb", "contains more than 50 MB"),
         ("clash", "could not be unpacked"),
         ("many", "more than 1000 files"),
         ("broken", "could not be unpacked"),
@@ -227,23 +227,21 @@ def test_nobody_else_hands_anything_in_and_no_file_lies_elsewhere(collected):
         ("no-archive", "neither a zip nor a tar file"),
         ("no-tar", "neither a zip nor a tar file"),
         ("bzip", "neither a zip nor a tar file"),
-        ("empty", "it holds no file"),
+        ("empty", "it has no files"),
         ("deep", "path is too long"),
         ("long", "path is too long"),
-        ("..", "student_id is no name"),
+        ("..", "student_id is not valid"),
         ("linked", "is a symbolic link"),
     ],
 )
-def test_what_is_left_out_is_said(collected, student, says):
+def test_omitted_files_are_named(collected, student, says):
     _, done, _ = collected
     lines = [line for line in done.stderr.splitlines() if f"{student}_attempt" in line]
     assert any(says in line for line in lines), lines
 
 
-def test_names_that_only_a_pattern_makes_of_a_path_do_no_harm(tmp_path):
-    """The same notebook twice in an archive without a time, of which nbgrader could choose none,
-    and a part of a name that becomes a way up.
-    """
+def test_names_that_a_pattern_extracts_from_a_path_do_no_harm(tmp_path):
+    """One archive has the same notebook twice without a time; another has a path with `..`."""
 
     def files(course):
         twice = zipped([(f"a/{NOTEBOOK}", MINE), (f"b/{NOTEBOOK}", FORGED)])
@@ -257,16 +255,16 @@ def test_names_that_only_a_pattern_makes_of_a_path_do_no_harm(tmp_path):
         assert os.listdir(course / "submitted" / student) == [LAB]
         assert (course / "submitted" / student / LAB / NOTEBOOK).read_bytes() == MINE
     assert "another file of that name" in done.stderr
-    assert "leads elsewhere" in done.stderr
+    assert "leads out of the folder" in done.stderr
 
 
 def moodle(names, form):
-    """A class's zip as Moodle gives it: `form` stands between a learner's and a file's name."""
+    """A class's zip as Moodle makes it: `form` is between the learner's and the file's name."""
     return zipped([(f"{name}_{form}{file}", data) for name, file, data in names])
 
 
 def forged_class():
-    """What a learner may hand in so that it looks like a class's download with Bob in it."""
+    """Submissions that look like a class's download with Bob in it."""
     return zipped(
         [
             (f"Bob Roe_102_assignsubmission_file_/{NOTEBOOK}", FORGED),
@@ -347,9 +345,9 @@ def canvas(course):
         "n_16_LATE_16_4712_99_tiny-1.ipynb",
         f"müllerlüdenscheidtzoë_19_4713_{NOTEBOOK}",
         f"liwei_20_4714_{NOTEBOOK}",
-        f"roebob_18_66_4715_{NOTEBOOK}",  # Eve, who has put Bob's number into the name she shows
+        f"roebob_18_66_4715_{NOTEBOOK}",  # Eve, with Bob's number in her display name
         f"ileve_66_4719_x_18_5_{NOTEBOOK}",
-        f"eberta_nn_21_4716_{NOTEBOOK}",  # somebody else with Ann's name
+        f"eberta_nn_21_4716_{NOTEBOOK}",  # another learner with Ann's name
         f"LATE_anon_aB3_4717_{NOTEBOOK}",
     ]
     return {
@@ -372,17 +370,19 @@ DOWNLOADS = {
         | {"eve/roebob_18_4718_"},
         {"ann/my_helper.py", "ann/figures/sketch.png", "mary/data.csv"},
         {
-            "timestamp.txt": "would say when the work was handed in",
-            "Wei Li_106": "may be of wei1 or wei2",
-            "Dup Licate_108": "109 of the LMS leads to dup, too",
-            "Dup Licate_109": "108 of the LMS leads to dup, too",
-            "Stran Ger_112": "nobody in the gradebook has its number or its name",
+            "timestamp.txt": "would set the time of the hand-in",
+            "Wei Li_106": "may belong to wei1 or wei2",
+            "Dup Licate_108": "the student dup also matches 109 in the LMS",
+            "Dup Licate_109": "the student dup also matches 108 in the LMS",
+            "Stran Ger_112": "no student in the gradebook has the number or the name in "
+            "the file's name",
             "Pat Dee_110": "no file of this learner ends in .ipynb",
-            "Eve Il_111": "holds more than 50 MB",
+            "Eve Il_111": "contains more than 50 MB",
             "evil.zip": "leads out of the archive",
-            "Not Hing_113": "it holds no file",
-            "Mac Only_114": "it holds no file but such as Mac Only_114_assignsubmission_file_/_",
-            "Ano Ther_115": "it holds no file but such as lab/.DS_Store",
+            "Not Hing_113": "it has no files",
+            "Mac Only_114": "it has no files except ignored ones, such as Mac "
+            "Only_114_assignsubmission_file_/_",
+            "Ano Ther_115": "it has no files except ignored ones, such as lab/.DS_Store",
             "Lon Ger_116": "its path is too long",
             "Man Y_117": "there are more than 1000 files",
             "Man Y_117_assignsubmission_file_/0": "(and for 999 more files of this learner)",
@@ -394,28 +394,31 @@ DOWNLOADS = {
         {"eve/worksheet.csv"},
         {
             ".netrc": "its name begins with a dot",
-            "Win Dows_107": "nobody in the gradebook has the id or address of 107",
-            "Ann Ebert_150": "101 of the LMS leads to ann, too",
+            "Win Dows_107": "the LMS's table has an id or address for the number 107 in the "
+            "file's name, but no student in the gradebook has this id or address",
+            "Ann Ebert_150": "the student ann also matches 101 in the LMS",
         },
     ),
     canvas: (
         {"ann", "jose", "zoe", "eve/Bob Roe_102_assignsubmission_file_", "eve/roebob_18_4718_"},
         {"ann/data.csv"},
         {
-            "liwei_20": "may be of wei1 or wei2",
+            "liwei_20": "may belong to wei1 or wei2",
             "roebob_18_66": "can be read in several ways",
             "ileve_66_4719": "can be read in several ways",
-            "eberta_nn_21": "nobody in the gradebook has its number or its name",
-            "LATE_anon_aB3": "nobody in the gradebook has its number or its name",
-            "dupontlea_24": "it holds no file",
-            "hingnot_25": "it holds no file",
+            "eberta_nn_21": "no student in the gradebook has the number or the name in "
+            "the file's name",
+            "LATE_anon_aB3": "no student in the gradebook has the number or the name in "
+            "the file's name",
+            "dupontlea_24": "it has no files",
+            "hingnot_25": "it has no files",
         },
     ),
 }
 
 
 @pytest.mark.parametrize("download", DOWNLOADS)
-def test_a_classs_download_is_collected_by_the_roster_and_nothing_is_lost(tmp_path, download):
+def test_a_classs_download_is_matched_to_the_roster_and_nothing_is_lost(tmp_path, download):
     course = course_with(tmp_path / "course", download)
     archive = course / "downloaded" / LAB / "archive"
     before = digests(archive)
@@ -439,5 +442,5 @@ def test_a_classs_download_is_collected_by_the_roster_and_nothing_is_lost(tmp_pa
         assert any(name in line and why in line for line in listed), (name, listed)
     assert len(listed) == len(left) + 2
     assert digests(archive) == before
-    assert ("does not say when: jose" in done.stderr) == (download is canvas)
-    assert ("a class's download, of 16 learners" in done.stderr) == (download is moodle_folders)
+    assert ("gives no time: jose" in done.stderr) == (download is canvas)
+    assert ("a class's download, with 16 learners" in done.stderr) == (download is moodle_folders)

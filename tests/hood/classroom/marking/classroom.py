@@ -1,4 +1,4 @@
-"""A course folder with a lab that has a question in words, a class's answers, and a gradebook."""
+"""A course folder with a lab that has a question in words, answers and a gradebook."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def make_classroom(root: Path, answers: Mapping[str, str], config: str = "") -> 
 
     Args:
         answers: the answers in words, by learner.
-        config: the text of ``nbgrader_config.py``; by default it names the folder alone.
+        config: the text of ``nbgrader_config.py``; by default it names only the folder.
     """
     root.mkdir(parents=True, exist_ok=True)
     if not (root / "nbgrader_config.py").exists():
@@ -74,7 +74,7 @@ def _enter(course: Course, students: Iterable[str]) -> None:
 
 
 def hand_in(course: Course, student: str, answer: str | list[NotebookNode]) -> Path:
-    """Write a learner's graded notebook, which holds an answer, or the cells of one."""
+    """Write a learner's graded notebook with an answer, or with an answer's cells."""
     path = course.folder("autograded", student, LAB) / f"{LAB}.ipynb"
     new = path.with_suffix(".new")
     write(notebook(answer), new)
@@ -113,7 +113,7 @@ def about(name: str, points: float, kind: str) -> dict[str, object]:
 
 
 def regraded(course: Course, student: str, answer: str) -> None:
-    """Let a learner hand in another answer, and record it as the batch does: flagged for review."""
+    """Hand in another answer of a learner, and record it as the batch does: flagged for review."""
     hand_in(course, student, answer)
     with Gradebook(course.directory.db_url) as gradebook:
         gradebook.find_grade("why", LAB, LAB, student).needs_manual_grade = True
@@ -121,7 +121,7 @@ def regraded(course: Course, student: str, answer: str) -> None:
 
 
 def recorded(course: Course, student: str) -> tuple[float | None, bool, str | None]:
-    """Return score, whether a person has to look, and remark, as nbgrader has them."""
+    """Return nbgrader's score, flag for manual grading, and remark."""
     with Gradebook(course.directory.db_url) as gradebook:
         grade = gradebook.find_grade("why", LAB, LAB, student)
         comment = gradebook.find_comment("why", LAB, LAB, student)

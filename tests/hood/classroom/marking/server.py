@@ -30,7 +30,7 @@ def settings_of(target: str) -> str:
 
 
 def said_of(path: str) -> dict[str, str]:
-    """Return what a browser says of who asks for this: a page's script, or a person in a tab."""
+    """Return a browser's headers for a request from a page's script or from a tab."""
     if "/api/" in path:
         return {"Sec-Fetch-Site": "same-origin", "Sec-Fetch-Mode": "cors"}
     return {"Sec-Fetch-Site": "none", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
@@ -77,7 +77,7 @@ class Server:
     def ask(
         self, path: str, body: object = None, method: str = "", headers: dict | None = None
     ) -> tuple[int, str, HTTPMessage]:
-        """Ask as a program does that has the token, or as `headers` say; return what came."""
+        """Send a request with the token, or with `headers`; return the response."""
         data = body if isinstance(body, bytes) else body is not None and json.dumps(body).encode()
         given = {"Authorization": f"token {TOKEN}"} if headers is None else headers
         given = said_of(path) | given
@@ -90,7 +90,7 @@ class Server:
             return error.code, error.read().decode(), error.headers
 
     def data(self, path: str, *given, **more) -> dict:
-        """Return the JSON that comes, with the status."""
+        """Return the status and the JSON of a response."""
         status, text, _ = self.ask(path, *given, **more)
         return {"status": status} | json.loads(text)
 

@@ -1,4 +1,4 @@
-"""What is read of a learner's notebook, and that nothing in it acts in the page or costs much."""
+"""A learner's answer is read from the notebook; it is inert in the page and cheap to read."""
 
 import html
 import os
@@ -51,7 +51,7 @@ def test_markdown_code_and_formulas_are_shown(read):
     assert (found.problem, found.cut) == ("", "")
 
 
-def test_an_answer_is_all_that_a_learner_wrote_below_the_question(read):
+def test_an_answer_is_all_the_learners_text_below_the_question(read):
     cells = [
         new_markdown_cell("one", metadata=THEIRS),
         new_code_cell("print('two < 2')", metadata=THEIRS),
@@ -74,7 +74,7 @@ def test_an_answer_in_a_cell_of_its_own_is_that_cell():
     assert answer_cells(nb, "why") == [own]
 
 
-def test_a_question_below_which_nothing_is_written_gets_no_mark_of_another_hand_in():
+def test_a_question_without_text_below_it_is_unanswered():
     task = {"grade_id": "why", "task": True}
     for text, unanswered in ((STUB, True), (" ", True), ("Since it is.", False)):
         about = {} if text == STUB else THEIRS
@@ -89,7 +89,7 @@ def test_an_untouched_stub_is_no_answer(read):
     assert read([]).problem == EMPTY
 
 
-def test_the_digest_is_of_the_answer_and_of_nothing_else(read):
+def test_the_digest_depends_on_the_answer_alone(read):
     first = read("words")
     assert read([new_markdown_cell(STUB), new_markdown_cell("words", metadata=THEIRS)]).digest == (
         first.digest
@@ -126,8 +126,8 @@ def test_a_hostile_answer_is_inert(read, words, kind):
 
 
 @pytest.mark.parametrize("kind", ["markdown", "code", "raw"])
-def test_what_reorders_words_is_on_no_page(read, kind):
-    """A marker reads the words in the order in which they stand."""
+def test_characters_that_reorder_text_are_removed(read, kind):
+    """A marker sees the words in their stored order."""
     make = {"markdown": new_markdown_cell, "code": new_code_cell, "raw": new_raw_cell}[kind]
     words = "yes \u202eon\u202c, \u2066a\u2069 &#x202e;b &rlm;c <b title='&#0000008238;'>d</b>"
     found = read([make(words, metadata=THEIRS)])
@@ -148,7 +148,7 @@ def test_a_pasted_picture_is_shown_and_a_large_one_is_not(read):
     assert "pictures" in large.cut
 
 
-def test_a_long_answer_is_cut_and_that_is_said(read):
+def test_a_long_answer_is_cut_and_says_so(read):
     found = read("word " * MAX_TEXT)
     assert len(found.html) < 2 * MAX_TEXT
     assert "the rest of a long text" in found.cut
@@ -163,11 +163,11 @@ def test_a_long_answer_is_cut_and_that_is_said(read):
     [b"", b"no notebook", b'{"cells": 3}', b"[" * 100_000, b"\xff\xfe", b'{"cells": [{}]}'],
     ids=repr,
 )
-def test_a_file_of_any_shape_has_no_answer_to_show(read, data):
+def test_a_malformed_file_has_no_answer_to_show(read, data):
     assert read(data).problem == UNREADABLE
 
 
-def test_a_missing_and_a_huge_file_have_none_either(reader, tmp_path):
+def test_a_missing_and_a_huge_file_have_no_answer_either(reader, tmp_path):
     assert reader.answer(tmp_path / "none.ipynb", "why").problem == UNREADABLE
     huge = tmp_path / "huge.ipynb"
     with huge.open("wb") as file:
@@ -176,7 +176,7 @@ def test_a_missing_and_a_huge_file_have_none_either(reader, tmp_path):
 
 
 @pytest.mark.slow(10)
-def test_what_takes_too_much_work_ends_the_reading_process_and_the_next_answer_is_read(tmp_path):
+def test_too_much_work_ends_the_reading_process_and_the_next_answer_is_read(tmp_path):
     reader = Reader(seconds=1)
     path = write(notebook("words"), tmp_path / "a.ipynb")
     with pytest.raises(BrokenProcessPool):
@@ -200,7 +200,7 @@ if __name__ == "__main__":
 
 
 @pytest.mark.slow(5)
-def test_the_reading_process_ends_with_a_server_that_is_killed(tmp_path):
+def test_the_reading_process_ends_with_a_killed_server(tmp_path):
     script = tmp_path / "server.py"
     script.write_text(SERVER)
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
@@ -214,14 +214,14 @@ def test_the_reading_process_ends_with_a_server_that_is_killed(tmp_path):
 
 
 def runs(number: str) -> bool:
-    """Return whether a process runs; one that nobody has waited for does not."""
+    """Return whether a process runs; a zombie does not."""
     try:
         return ") Z " not in Path(f"/proc/{number}/stat").read_text()
     except OSError:
         return False
 
 
-def test_the_stamp_tells_a_replaced_file_from_the_same_one(tmp_path):
+def test_the_stamp_changes_when_the_file_is_replaced(tmp_path):
     path = write(b"one", tmp_path / "a.ipynb")
     first = stamp(path)
     assert stamp(path) == first
@@ -230,7 +230,7 @@ def test_the_stamp_tells_a_replaced_file_from_the_same_one(tmp_path):
     assert stamp(tmp_path / "none") == ""
 
 
-def test_blank_is_what_was_read_and_has_no_word(read):
+def test_a_blank_answer_was_read_and_has_no_word(read):
     assert read(STUB).blank
     assert read([new_markdown_cell(" \n", metadata=THEIRS)]).blank
     for answer in ("x", "![](attachment:a.png)", b"no notebook"):
@@ -240,7 +240,7 @@ def test_blank_is_what_was_read_and_has_no_word(read):
 
 
 @pytest.mark.parametrize("kind", [NoteKind.UNREADABLE, NoteKind.FOREIGN, NoteKind.ANOTHER])
-def test_an_answer_that_may_be_in_another_file_is_not_blank(reader, tmp_path, kind):
+def test_an_answer_that_might_be_in_another_file_is_not_blank(reader, tmp_path, kind):
     nb = notebook(STUB)
     record(nb, notes=[Note(kind, "It may be elsewhere.")])
     found = reader.answer(write(nb, tmp_path / "a.ipynb"), "why")

@@ -1,4 +1,4 @@
-"""What marks are recorded, which are refused, and what is told of an answer that has changed."""
+"""Marks are recorded or refused, and a changed answer is reported."""
 
 import sqlite3
 from dataclasses import replace
@@ -41,7 +41,7 @@ def grade_of(book, student):
 
 
 def seen(book, student):
-    """What a marker has on the screen: the answer (of whose text a digest is all that counts)."""
+    """What a marker sees: an answer, of which only the digest matters here."""
     grade = grade_of(book, student)
     path = book.location(grade).path
     answer = Answer(digest=str(hash(path.read_text())), stamp=stamp(path))
@@ -53,7 +53,7 @@ def give(book, student, score, remark="", boxes=(), marker=MARTA):
     return book.give(grade, shown.version, Wanted(score, remark, boxes), marker, answer)
 
 
-def test_a_mark_and_its_remark_are_where_nbgrader_has_them(book):
+def test_a_mark_and_its_remark_are_stored_as_nbgrader_stores_them(book):
     assert recorded(book.course, "ana_a") == (None, True, None)
     shown = give(book, "ana_a", 2.0, "Say which rule.", (0, 2))
     assert recorded(book.course, "ana_a") == (2.0, False, "Say which rule.")
@@ -63,7 +63,7 @@ def test_a_mark_and_its_remark_are_where_nbgrader_has_them(book):
     assert recorded(book.course, "bo_b") == (None, True, None)
 
 
-def test_no_point_is_a_mark_and_an_empty_remark_hides_no_automatic_one(book):
+def test_0_points_are_a_mark_and_an_empty_remark_hides_no_automatic_one(book):
     with Gradebook(book.course.directory.db_url) as gradebook:
         gradebook.find_comment("why", LAB, LAB, "bo_b").auto_comment = "No response."
         gradebook.db.commit()
@@ -73,7 +73,7 @@ def test_no_point_is_a_mark_and_an_empty_remark_hides_no_automatic_one(book):
         assert gradebook.find_comment("why", LAB, LAB, "bo_b").comment == "No response."
 
 
-def test_the_list_counts_what_waits(book):
+def test_the_list_counts_unmarked_answers(book):
     give(book, "ana_a", 1.0)
     give(book, "cy_c", 3.0)
     regraded(book.course, "cy_c", "Another idea.")
@@ -83,7 +83,7 @@ def test_the_list_counts_what_waits(book):
     assert found.states == {"marked": 1, "again": 1, "unmarked": 2}
 
 
-def test_what_could_not_be_read_is_nothing_to_mark(book):
+def test_an_unreadable_answer_is_not_to_be_marked(book):
     with Gradebook(book.course.directory.db_url) as gradebook:
         gradebook.find_grade("twice", LAB, LAB, "dee_d").auto_score = None
         gradebook.db.commit()
@@ -92,7 +92,7 @@ def test_what_could_not_be_read_is_nothing_to_mark(book):
     assert len(book.sheet(found.id).entries) == 3
 
 
-def test_the_sheet_has_question_boxes_and_remarks_the_frequent_first(book):
+def test_the_sheet_has_question_boxes_and_remarks_the_most_frequent_first(book):
     give(book, "ana_a", 1.0, "Once.\nOften.")
     give(book, "cy_c", 1.0, "Often.")
     sheet = book.sheet(question(book).id)
@@ -103,7 +103,7 @@ def test_the_sheet_has_question_boxes_and_remarks_the_frequent_first(book):
     assert sheet.remarks == ["Often.", "Once."]
 
 
-def test_the_order_stays_and_is_neither_that_of_names_nor_the_same_for_all_questions(tmp_path):
+def test_the_order_is_stable_and_differs_from_names_and_between_questions(tmp_path):
     names = [f"learner_{number:02}" for number in range(20)]
     book = Book(make_classroom(tmp_path / "course", dict.fromkeys(names, "words")))
     cell = question(book).id
@@ -115,7 +115,7 @@ def test_the_order_stays_and_is_neither_that_of_names_nor_the_same_for_all_quest
     assert [whose[grade] for grade in first] != sorted(whose.values())
     told = str(book.sheet(cell))
     assert not any(name in told or name.replace("_", " ").title() in told for name in names)
-    # in another order, it is no copy of the first one's gradebook
+    # the learners are in another order, so this gradebook is no copy of the first
     other = Book(make_classroom(tmp_path / "other", dict.fromkeys(reversed(names), "words")))
     key = (tmp_path / "course" / ".pseudonyms").read_text()
     (tmp_path / "other" / ".pseudonyms").write_text(key)
@@ -125,7 +125,7 @@ def test_the_order_stays_and_is_neither_that_of_names_nor_the_same_for_all_quest
     assert theirs != ours
 
 
-def test_the_second_of_two_markers_is_told_what_the_first_gave(book):
+def test_the_second_of_two_markers_sees_the_first_mark(book):
     grade, answer, shown = seen(book, "ana_a")
     give(book, "ana_a", 3.0, "Good.")
     with pytest.raises(StaleError) as stale:
@@ -133,11 +133,13 @@ def test_the_second_of_two_markers_is_told_what_the_first_gave(book):
     assert recorded(book.course, "ana_a") == (3.0, False, "Good.")
     now = stale.value.now
     assert (now.by, now.mark.score, now.mark.remark) == ("marta", 3.0, "Good.")
-    book.give(grade, now.version, Wanted(1.0), BEN, answer)  # who was told may insist
+    book.give(
+        grade, now.version, Wanted(1.0), BEN, answer
+    )  # a marker who has seen it may overwrite it
     assert recorded(book.course, "ana_a") == (1.0, False, None)
 
 
-def test_a_mark_of_formgrader_is_not_overwritten_either(book):
+def test_a_mark_from_formgrader_is_not_overwritten_either(book):
     grade, answer, shown = seen(book, "ana_a")
     with Gradebook(book.course.directory.db_url) as gradebook:
         given = gradebook.find_grade("why", LAB, LAB, "ana_a")
@@ -149,8 +151,8 @@ def test_a_mark_of_formgrader_is_not_overwritten_either(book):
     assert recorded(book.course, "ana_a")[0] == 2.5
 
 
-def test_a_mark_for_an_answer_that_was_replaced_meanwhile_is_refused(book):
-    """Whether the new one was read already, or the batch has just put it there."""
+def test_a_mark_for_a_replaced_answer_is_refused(book):
+    """Two situations: the new answer was already read, or the batch has just written it."""
     grade, answer, shown = seen(book, "ana_a")
     hand_in(book.course, "ana_a", "Another answer.")
     with pytest.raises(StaleError):
@@ -161,7 +163,7 @@ def test_a_mark_for_an_answer_that_was_replaced_meanwhile_is_refused(book):
     assert recorded(book.course, "ana_a") == (None, True, None)
 
 
-def test_a_regrade_of_the_same_answer_that_replaced_the_file_is_no_conflict(book):
+def test_a_regrade_of_the_same_answer_is_no_conflict(book):
     grade, _, shown = seen(book, "ana_a")
     hand_in(book.course, "ana_a", CLASS["ana_a"])
     path = book.location(grade).path
@@ -172,9 +174,7 @@ def test_a_regrade_of_the_same_answer_that_replaced_the_file_is_no_conflict(book
 
 
 @pytest.mark.parametrize(("later", "since"), [("Better words.", "changed"), (None, "same")])
-def test_a_mark_survives_and_is_flagged_when_its_answer_has_changed(
-    book, later, since, monkeypatch
-):
+def test_a_mark_stays_and_is_flagged_when_its_answer_has_changed(book, later, since, monkeypatch):
     grade, answer, _ = seen(book, "ana_a")
     first = give(book, "ana_a", 2.0, "So so.", (1,))
     regraded(book.course, "ana_a", later or CLASS["ana_a"])
@@ -189,7 +189,7 @@ def test_a_mark_survives_and_is_flagged_when_its_answer_has_changed(
     assert recorded(book.course, "ana_a") == (2.0, False, "So so.")
 
 
-def test_of_a_mark_from_elsewhere_nobody_knows_for_which_answer_it_was(book):
+def test_a_mark_from_elsewhere_belongs_to_no_known_answer(book):
     with Gradebook(book.course.directory.db_url) as gradebook:
         given = gradebook.find_grade("why", LAB, LAB, "ana_a")
         given.manual_score, given.needs_manual_grade = 2.5, True
@@ -217,7 +217,7 @@ def test_undo_takes_back_ones_own_marks_one_after_the_other(book):
     assert recorded(book.course, "dee_d")[0] == 3.0
 
 
-def test_undo_leaves_what_somebody_else_gave_since(book):
+def test_undo_leaves_later_marks_of_others(book):
     give(book, "ana_a", 1.0)
     give(book, "ana_a", 2.0, marker=BEN)
     grade, answer, _ = seen(book, "ana_a")
@@ -229,7 +229,7 @@ def test_undo_leaves_what_somebody_else_gave_since(book):
 
 @pytest.mark.parametrize("score", [-0.5, 3.5, float("nan"), float("inf")])
 def test_a_mark_has_bounds(book, score):
-    with pytest.raises(ValueError, match="a number from 0 to 3"):
+    with pytest.raises(ValueError, match="expected points from 0 to 3"):
         give(book, "ana_a", score)
     assert recorded(book.course, "ana_a") == (None, True, None)
 
@@ -240,13 +240,13 @@ def test_a_remark_has_bounds(book):
     assert recorded(book.course, "ana_a") == (None, True, None)
 
 
-def test_a_mark_is_taken_away_again_by_none(book):
+def test_none_removes_a_mark(book):
     give(book, "ana_a", 1.0)
     give(book, "ana_a", None)
     assert recorded(book.course, "ana_a") == (None, True, None)
 
 
-def test_a_locked_gradebook_is_told_and_changes_nothing(book, monkeypatch):
+def test_a_locked_gradebook_is_reported_and_nothing_changes(book, monkeypatch):
     monkeypatch.setattr(book_module, "PATIENCE", 0.1)
     impatient = Book(book.course)
     grade, answer, shown = seen(impatient, "ana_a")
@@ -258,7 +258,7 @@ def test_a_locked_gradebook_is_told_and_changes_nothing(book, monkeypatch):
     assert recorded(book.course, "ana_a") == (None, True, None)
 
 
-def test_without_a_gradebook_there_is_a_sentence(tmp_path):
+def test_a_missing_gradebook_is_reported(tmp_path):
     with pytest.raises(UserError, match="no gradebook"):
         Book(open_course(tmp_path)).questions()
     assert list(tmp_path.iterdir()) == []
@@ -271,7 +271,7 @@ def test_an_id_that_the_gradebook_does_not_have_is_a_key_error(book):
 
 
 def blank(book, *students):
-    """What the page confirms: these learners' answers, read as blank."""
+    """What the page sends for confirmation: the blank answers of these learners."""
     answers = {}
     for student in students:
         grade, answer, _ = seen(book, student)
@@ -279,7 +279,7 @@ def blank(book, *students):
     return answers
 
 
-def test_blank_answers_get_no_point_in_one_step_and_are_taken_back_in_one(book):
+def test_blank_answers_get_0_points_in_one_step_and_one_undo_takes_all_back(book):
     cell = question(book).id
     give(book, "ana_a", 2.0)
     given = book.give_blank(cell, blank(book, "bo_b", "cy_c"), MARTA)
@@ -294,11 +294,11 @@ def test_blank_answers_get_no_point_in_one_step_and_are_taken_back_in_one(book):
     assert (shown.grade, {last, *shown.others}) == (last, set(given))
     for student in ("bo_b", "cy_c"):
         assert recorded(book.course, student) == (None, True, None)
-    assert recorded(book.course, "ana_a")[0] == 2.0  # that was a step of its own
+    assert recorded(book.course, "ana_a")[0] == 2.0  # that was a separate step
     assert book.last(cell, MARTA) == grade_of(book, "ana_a")
 
 
-def test_a_blank_answer_that_has_something_by_now_stays_as_it_is(book):
+def test_a_blank_answer_with_a_newer_mark_remark_or_text_stays_unchanged(book):
     cell = question(book).id
     confirmed = blank(book, "ana_a", "bo_b", "cy_c", "dee_d")
     give(book, "ana_a", 1.0, marker=BEN)
@@ -309,7 +309,7 @@ def test_a_blank_answer_that_has_something_by_now_stays_as_it_is(book):
     assert [recorded(book.course, one)[0] for one in CLASS] == [1.0, None, None, None]
 
 
-def test_what_somebody_has_changed_since_is_not_taken_back_with_the_others(book):
+def test_undo_of_blank_answers_leaves_marks_that_were_changed_since(book):
     cell = question(book).id
     first, second = book.give_blank(cell, blank(book, "bo_b", "cy_c"), MARTA)
     other = {grade_of(book, one): one for one in CLASS}
@@ -320,7 +320,7 @@ def test_what_somebody_has_changed_since_is_not_taken_back_with_the_others(book)
     assert recorded(book.course, other[second])[0] is None
 
 
-def test_a_notebook_that_could_not_be_read_is_none_of_the_blank_answers(book):
+def test_an_unreadable_notebook_is_no_blank_answer(book):
     with Gradebook(book.course.directory.db_url) as gradebook:
         gradebook.find_grade("twice", LAB, LAB, "dee_d").auto_score = None
         gradebook.db.commit()

@@ -1,4 +1,4 @@
-"""What the server answers: to whom, within which bounds, and under which policy."""
+"""The server's responses: to whom, within which bounds, and under which policy."""
 
 import json
 import re
@@ -22,7 +22,7 @@ def server(classroom):
 
 @pytest.fixture(scope="module")
 def entries(server):
-    """The id of the question, and those of the grades by learner."""
+    """The id of the question, and the id of each learner's grade."""
     status, text, _ = server.ask("marking")
     assert status == 200, text
     [question] = re.findall(rf'href="{BASE}marking/question/(\w+)"', text)
@@ -30,7 +30,7 @@ def entries(server):
     return question, {name.split()[0].lower(): grade for grade, name in names.items()}
 
 
-def test_the_list_leads_to_the_question_which_names_nobody(server, entries):
+def test_the_list_links_the_question_which_names_no_learner(server, entries):
     question, grades = entries
     status, text, headers = server.ask(f"marking/question/{question}")
     assert status == 200
@@ -47,7 +47,7 @@ def test_the_list_leads_to_the_question_which_names_nobody(server, entries):
 @pytest.mark.parametrize(
     "page", ["lab", "lab/tree/work/start.ipynb", "doc/tree/a", "lab/workspaces/w"]
 )
-def test_the_menus_entry_leads_to_the_list_from_every_page_of_jupyterlab(server, page):
+def test_the_menu_entry_opens_the_list_from_every_page_of_jupyterlab(server, page):
     menu = server.data("lab/api/settings/@jupyterlab/mainmenu-extension:plugin")
     [entry] = re.findall(r"'url': '([^']*)'", str(menu["schema"]))
     assert not entry.startswith("/")
@@ -66,7 +66,7 @@ def test_style_and_script_are_served_and_load_nothing_else(server):
     assert server.ask("marking/../marking/handlers.py")[0] == 404
 
 
-def test_a_mark_is_recorded_and_a_stale_one_is_refused_with_what_is_there(
+def test_a_mark_is_recorded_and_a_stale_one_is_refused_with_the_current_one(
     server, entries, classroom
 ):
     grade = entries[1]["ana"]
@@ -88,7 +88,7 @@ def test_undo_takes_back_the_last_mark(server, entries, classroom):
     question, grades = entries
     path = f"marking/api/answer/{grades['cy']}"
     server.data(path, {"version": server.data(path)["version"], "score": 1})
-    # to a token alone each request comes from somebody new, so keep the cookie of one
+    # with a token alone, each request counts as a new user, so keep one cookie
     assert recorded(classroom, "cy_c")[0] == 1.0
     nothing = server.data(f"marking/api/undo/{question}", {}, method="POST")
     assert nothing["status"] == 404
@@ -101,9 +101,7 @@ def test_undo_takes_back_the_last_mark(server, entries, classroom):
     assert recorded(classroom, "cy_c")[0] == 1.0
 
 
-def test_blank_answers_are_listed_and_only_those_that_were_confirmed_get_no_point(
-    server, entries, classroom
-):
+def test_blank_answers_are_listed_and_only_confirmed_ones_get_0_points(server, entries, classroom):
     question, grades = entries
     notebook = classroom.folder("autograded", "bo_b", LAB) / f"{LAB}.ipynb"
     before = notebook.read_bytes()
@@ -138,7 +136,7 @@ def logged_in(server) -> tuple[str, str]:
     return "; ".join(f"{name}={value}" for name, value in cookies.items()), cookies["_xsrf"]
 
 
-def test_a_page_elsewhere_marks_nothing_with_the_markers_own_cookie(server, entries, classroom):
+def test_a_foreign_page_cannot_mark_with_the_markers_cookie(server, entries, classroom):
     path = f"marking/api/answer/{entries[1]['bo']}"
     cookie, token = logged_in(server)
     save = {"version": server.data(path)["version"], "score": 3}
@@ -148,7 +146,7 @@ def test_a_page_elsewhere_marks_nothing_with_the_markers_own_cookie(server, entr
     assert recorded(classroom, "bo_b") == (None, True, None)
 
 
-def test_who_is_not_logged_in_gets_nothing(server, entries):
+def test_without_a_login_nothing_is_served(server, entries):
     question, grades = entries
     for path in ("marking", f"marking/question/{question}", "marking/marking.js"):
         status, text, _ = server.ask(path, headers={})
@@ -159,7 +157,7 @@ def test_who_is_not_logged_in_gets_nothing(server, entries):
     assert server.ask(f"marking/api/answer/{grades['ana']}", {"score": 3}, headers={})[0] == 403
 
 
-def test_a_hostile_answer_comes_as_data_without_what_would_run(server, entries):
+def test_a_hostile_answer_is_sent_as_data_without_active_markup(server, entries):
     status, text, headers = server.ask(f"marking/api/answer/{entries[1]['bo']}")
     assert status == 200
     assert headers["Content-Type"] == "application/json"
@@ -197,7 +195,7 @@ def test_an_answer_that_was_graded_again_says_so(server, entries, classroom):
     ],
     ids=range(13),
 )
-def test_a_save_that_is_none_is_refused_with_a_sentence(server, entries, classroom, save, status):
+def test_an_invalid_save_is_refused_with_a_message(server, entries, classroom, save, status):
     path = f"marking/api/answer/{entries[1]['bo']}"
     if isinstance(save, dict):
         save = {"version": server.data(path)["version"]} | save
@@ -207,13 +205,13 @@ def test_a_save_that_is_none_is_refused_with_a_sentence(server, entries, classro
     assert recorded(classroom, "bo_b") == (None, True, None)
 
 
-def test_what_is_not_there_is_not_found(server):
+def test_unknown_addresses_are_not_found(server):
     for path in (f"question/{'0' * 32}", f"api/answer/{'0' * 32}", "question/x", "api/answer/../x"):
         assert server.ask(f"marking/{path}")[0] == 404
 
 
 def test_learners_do_not_have_these_pages(classroom):
-    """`make lab` loads nothing of them, although the same packages are there."""
+    """`make lab` does not load these pages, although the same packages are installed."""
     server = Server(classroom.root, "lab")
     try:
         assert server.ask("formgrader/api/status")[0] == 200  # nbgrader's are installed for all
@@ -224,7 +222,7 @@ def test_learners_do_not_have_these_pages(classroom):
 
 
 @pytest.mark.parametrize("said", [None, "cross-site", "same-site", "same-origin", "none"])
-def test_a_page_comes_to_a_tab_alone_and_an_answer_to_its_script(server, entries, said):
+def test_a_page_is_served_to_a_tab_alone_and_an_answer_to_the_pages_script(server, entries, said):
     question, grades = entries
     cookie, _ = logged_in(server)
     site = {"Cookie": cookie, "Sec-Fetch-Site": said or "", "Sec-Fetch-Mode": "cors"}
@@ -243,7 +241,7 @@ def test_a_page_comes_to_a_tab_alone_and_an_answer_to_its_script(server, entries
 def test_on_a_hub_without_subdomains_the_pages_are_closed_and_say_what_to_do(
     classroom, monkeypatch
 ):
-    """There a learner's server has the same origin as the teacher's."""
+    """On such a hub, a learner's server has the same origin as the instructor's."""
     monkeypatch.setenv("JUPYTERHUB_API_TOKEN", "x")
     monkeypatch.setenv("JUPYTERHUB_HOST", "")
     server = Server(classroom.root, "teach", "closed")

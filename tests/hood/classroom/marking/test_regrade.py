@@ -1,7 +1,10 @@
-"""Marks given on the page, and what the batch's own writer makes of them."""
+"""The batch's writer keeps marks that were given on the page."""
+
+import os
 
 import pytest
 
+from hood.audience import NBGRADER
 from hood.classroom.marking.answer_reader import Reader
 from hood.classroom.marking.book import Book, Marker, Wanted
 from hood.classroom.recording.writer import Writer
@@ -15,10 +18,11 @@ def graded(course, why):
     job = job_of(course, "ann", sandbox=False)
     with Writer(course) as writer:
         writer.record(job, grade(job))
+    assert NBGRADER not in os.environ  # else later notebooks of this process would have no verdicts
 
 
 @pytest.mark.parametrize(("later", "since"), [("Better words.", "changed"), ("Words.", "same")])
-def test_a_mark_survives_a_regrade_and_says_whether_its_answer_has_changed(tmp_path, later, since):
+def test_a_mark_stays_after_a_regrade_and_is_flagged_if_its_answer_changed(tmp_path, later, since):
     course = make_small(tmp_path / "course")
     graded(course, "Words.")
     book, reader = Book(course), Reader()

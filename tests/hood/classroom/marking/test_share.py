@@ -1,4 +1,4 @@
-"""Who marks whom, where ``course.yml`` divides the work by sections."""
+"""``course.yml`` divides the marking by sections."""
 
 from types import SimpleNamespace
 
@@ -17,7 +17,7 @@ RULES = """\
 sections: {A: {graders: [marta]}, B: {graders: [ben, marta]}, C: {graders: [ben]}, D: {}}
 roster: {file: class.csv, id: Id, section: Group}
 """
-# Who is in a section without a grader, or in none, is everybody's.
+# Every grader marks the learners without a section or without a grader.
 ROSTER = "Id,Group\nana_a,A\nbo_b,B\ncy_c,C\ndee_d,D\neve_e,\n"
 
 
@@ -37,7 +37,7 @@ def book(tmp_path):
         ("an instructor", "", set(CLASS)),
     ],
 )
-def test_graders_mark_their_sections_and_who_has_no_grader(book, name, words, marks):
+def test_graders_mark_their_sections_and_learners_without_a_grader(book, name, words, marks):
     share = share_of(book.course.root, {name})
     assert share.words == words
     assert {one for one in CLASS if share.has(one)} == marks
@@ -47,11 +47,11 @@ def test_graders_mark_their_sections_and_who_has_no_grader(book, name, words, ma
     ("user", "display", "section"),
     [
         ("marta", "Marta M.", "sections A and B"),  # as a hub names her
-        ("d41d8cd9", "Anonymous Carme", "section O"),  # as a token alone does
+        ("d41d8cd9", "Anonymous Carme", "section O"),  # with a token alone
         ("d41d8cd9", "Ben", ""),
     ],
 )
-def test_the_server_says_who_marks(book, monkeypatch, user, display, section):
+def test_the_server_names_the_marker(book, monkeypatch, user, display, section):
     monkeypatch.setattr("getpass.getuser", lambda: "owner")
     rules = RULES.replace("D: {}", "D: {}, O: {graders: [owner]}")
     (book.course.root / "course.yml").write_text(rules)
@@ -60,7 +60,7 @@ def test_the_server_says_who_marks(book, monkeypatch, user, display, section):
     assert share_of(book.course.root, _Jupyter.visitor(handler).names).words == section
 
 
-def test_without_a_course_file_or_sections_everybody_marks_all(book):
+def test_without_a_course_file_or_sections_each_grader_marks_all(book):
     root = book.course.root
     (root / "course.yml").write_text("course: {title: A course}\n")
     assert share_of(root, {"marta"}) == Share()
@@ -69,32 +69,32 @@ def test_without_a_course_file_or_sections_everybody_marks_all(book):
 
 
 @pytest.mark.parametrize("name", ["course.yml", "class.csv"])
-def test_a_file_that_cannot_be_used_stops_nobody_and_is_said(book, name):
+def test_an_unusable_file_is_reported_and_marking_goes_on(book, name):
     (book.course.root / name).write_text("sections: [")
     share = share_of(book.course.root, {"marta"})
     assert share.words == ""
     assert all(map(share.has, CLASS))
     assert name in share.problem
     page = words(index_page(book.questions(share), share, "/"))
-    assert f"everybody sees all answers first: {share.problem.split()[0]}" in page
+    assert f"everybody sees all answers: {share.problem.split()[0]}" in page
     assert "5 not marked" in page
 
 
-def test_the_list_counts_what_is_left_for_each(book):
+def test_the_list_counts_each_graders_remaining_answers(book):
     give(book, "ana_a", 2.0)
 
     def counted(name):
         share = share_of(book.course.root, {name})
         return words(index_page(book.questions(share), share, "/")).replace(" ,", ",")
 
-    assert "3 not marked, 1 of 4 marked; of the others, 1 to go." in counted("marta")
-    assert "You mark sections A and B, and learners who have no grader" in counted("marta")
-    assert "4 not marked, 0 of 4 marked; of the others, 0 to go." in counted("ben")
+    assert "3 not marked, 1 of 4 marked; other answers to mark: 1." in counted("marta")
+    assert "You mark sections A and B, and learners without a grader" in counted("marta")
+    assert "4 not marked, 0 of 4 marked; other answers to mark: 0." in counted("ben")
     assert "4 not marked, 1 of 5 marked." in counted("an instructor")
     assert "You mark" not in counted("an instructor")
 
 
-def test_the_page_of_a_question_has_all_answers_and_says_which_are_ones_own(book):
+def test_a_questions_page_has_all_answers_and_marks_the_graders_own(book):
     [question] = book.questions()
     share = share_of(book.course.root, {"ben"})
     entries = book.sheet(question.id, share).entries
@@ -104,7 +104,7 @@ def test_the_page_of_a_question_has_all_answers_and_says_which_are_ones_own(book
 
 @pytest.mark.parametrize("rules", [RULES + "left: [eve_e]\n", "left: eve_e\n"])
 @pytest.mark.parametrize("name", ["ben", "an instructor"])
-def test_answers_of_somebody_who_left_are_not_there_to_mark(book, rules, name):
+def test_answers_of_learners_who_left_are_not_listed(book, rules, name):
     (book.course.root / "course.yml").write_text(rules)
     share = share_of(book.course.root, {name})
     [question] = book.questions(share)
@@ -114,8 +114,8 @@ def test_answers_of_somebody_who_left_are_not_there_to_mark(book, rules, name):
     assert book.questions(share_of(book.course.root, {name}))[0].states == {"unmarked": 5}
 
 
-def test_it_is_no_access_right(book):
-    """Ben marks somebody whom Marta marks, if he wants to."""
+def test_a_share_is_no_access_right(book):
+    """Ben may mark a learner from Marta's section."""
     assert not share_of(book.course.root, {"ben"}).has("ana_a")
     give(book, "ana_a", 1.0)
     assert recorded(book.course, "ana_a")[0] == 1.0

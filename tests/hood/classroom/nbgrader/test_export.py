@@ -17,7 +17,7 @@ from tests.hood.classroom.test_same_numbers import exported
 from tests.hood.tiny import write
 
 
-def test_who_has_one_name_in_two_codings_has_one_row(tmp_path):
+def test_one_id_in_two_unicode_forms_has_one_row(tmp_path):
     course = make_small(tmp_path / "course")
     course.config.ExportApp.plugin_class = "hood.classroom.nbgrader.export.Export"
     enter(course)
@@ -30,9 +30,7 @@ def test_who_has_one_name_in_two_codings_has_one_row(tmp_path):
     }
 
 
-def test_one_of_two_notebooks_that_could_not_be_read_costs_no_points_of_the_other(
-    tmp_path, monkeypatch
-):
+def test_an_unreadable_notebook_costs_no_points_of_the_labs_other_notebook(tmp_path, monkeypatch):
     monkeypatch.setattr(batch, "_executor", lambda *_: Here())
     course = make_small(tmp_path / "course", (HW, "année"))
     course.config.ExportApp.plugin_class = "hood.classroom.nbgrader.export.Export"
@@ -67,9 +65,7 @@ def test_one_of_two_notebooks_that_could_not_be_read_costs_no_points_of_the_othe
     assert [page.count(f'"links">{points}') for points in ("2 points", "no mark", "0")] == [1, 1, 0]
 
 
-def test_the_table_is_replaced_as_a_whole_by_whoever_may_and_is_the_groups(
-    tmp_path, monkeypatch, capsys
-):
+def test_the_table_is_replaced_as_a_whole_and_writable_for_the_group(tmp_path, monkeypatch, capsys):
     course = make_small(tmp_path / "course")
     course.config.ExportApp.plugin_class = "hood.classroom.nbgrader.export.Export"
     course.directory.groupshared = True

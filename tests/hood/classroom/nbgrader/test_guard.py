@@ -35,11 +35,11 @@ pytestmark = pytest.mark.slow(40)
 
 NFD = "Jose\u0301"
 TWICE = ("Zoe\u0308", "Zo\xeb")
-# Who has no verdict, with words of the reason.
+# Students without a verdict, with words of the reason.
 WITHOUT = {
     "hard-link": "is a hard link",
     "hard-linked-notebook": "is a hard link",
-    "Zo\xeb": "are the same name in other code points",
+    "Zo\xeb": "are the same name in different code points",
 }
 ALL = {"twice": 2.0, "row_sums": 3.0, "boxes": 2.0}
 NONE = dict.fromkeys(ALL, 0.0)
@@ -85,7 +85,7 @@ def hand_in(course, student, nb):
 
 
 def hostile_class(course):
-    """Write one folder for each kind of attack; the student's name says which one it is."""
+    """Write one folder for each kind of attack; the student's name says which attack it is."""
     source = course / "source" / LAB / f"{LAB}.ipynb"
     secret = write(SECRET.encode(), course / "secret.txt")
     hand_in(course, "honest", honest())
@@ -186,7 +186,9 @@ def test_the_class_is_graded_to_its_end(graded):
 
 
 @pytest.mark.parametrize(("student", "why"), WITHOUT.items())
-def test_what_only_the_grader_can_not_read_has_no_verdict_and_that_is_said(graded, student, why):
+def test_a_file_that_only_the_grader_cannot_read_means_no_verdict_and_is_reported(
+    graded, student, why
+):
     [line] = [line for line in graded.log.splitlines() if f"{student} has no verdict" in line]
     assert why in line
     assert not (graded.course / "autograded" / student).exists()
@@ -195,12 +197,13 @@ def test_what_only_the_grader_can_not_read_has_no_verdict_and_that_is_said(grade
 
 
 @pytest.mark.parametrize("student", ["saved", "in-a-folder", "Jos\xe9"])
-def test_the_notebook_is_found_whatever_a_browser_or_a_mac_made_of_its_name(graded, student):
+def test_the_notebook_is_found_under_names_changed_by_a_browser_or_a_mac(graded, student):
     assert marks(graded.course, student) == ALL
     assert not [
         line for line in graded.log.splitlines() if "No submitted" in line and "Jos" in line
     ]
-    said = "was taken f" in shown(graded.course, student)
+    page = shown(graded.course, student)
+    said = "was graded as" in page or "was found in the folder" in page
     assert said == (student != "Jos\xe9")
 
 
@@ -220,12 +223,12 @@ def test_a_link_beside_the_notebook_is_not_followed(graded, student):
         ("linked-student", "is a symbolic link"),
     ],
 )
-def test_a_link_in_the_place_of_the_work_has_no_mark(graded, student, says):
+def test_a_link_in_place_of_the_work_has_no_mark(graded, student, says):
     assert marks(graded.course, student) == dict.fromkeys(ALL)
     assert says in shown(graded.course, student)
 
 
-def test_what_is_no_file_is_left_out_and_said(graded):
+def test_entries_other_than_files_are_left_out_and_named(graded):
     assert marks(graded.course, "special") == ALL
     for name in ("data.csv", "weights.pt", "zero.txt"):
         assert f"{name} was left out" in shown(graded.course, "special")
@@ -235,7 +238,7 @@ def test_what_is_no_file_is_left_out_and_said(graded):
     "student",
     ["fifo-time", "device-time", "bad-time", "odd-time", "folder-time", "unknown-zone"],
 )
-def test_a_bad_timestamp_is_that_learners_message(graded, student):
+def test_a_bad_timestamp_is_reported_to_its_learner(graded, student):
     assert marks(graded.course, student) == ALL
     assert "`timestamp.txt` can't be used" in shown(graded.course, student)
     with Gradebook(f"sqlite:///{graded.course / 'gradebook.db'}") as gradebook:
@@ -249,14 +252,14 @@ def test_a_good_timestamp_is_recorded(graded):
     assert "timestamp.txt" not in shown(graded.course, "good-time")
 
 
-def test_files_that_a_browser_would_run_are_for_the_learners_own_code_only(graded):
+def test_files_that_a_browser_would_run_are_only_for_the_learners_code(graded):
     assert served(graded.course, "autograded") == {*HARMLESS, f"{LAB}.ipynb"}
     assert served(graded.course, "feedback") == {*HARMLESS, f"{LAB}.html"}
     text = shown(graded.course, "pages")
     for name in (*PAGES, *HARMLESS):
         assert f"'{name}'" in text, name
-    # Of a notebook under another name it is told only if it is taken for one.
-    assert f"and {len(PAGES) - 6} more: your code can read this" in text
+    # The file name of a notebook is reported only if the notebook is used.
+    assert f"and {len(PAGES) - 6} more. But such files are not kept" in text
     page = graded.course / "feedback" / "pages" / LAB / f"{LAB}.html"
     assert 'href="proof.html' not in page.read_text()
 
@@ -266,7 +269,7 @@ def served(course, step):
     return {p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()}
 
 
-def test_the_command_says_the_same_on_a_terminal_that_can_show_few_names(
+def test_the_command_prints_the_same_on_a_terminal_with_few_characters(
     graded, tmp_path, monkeypatch
 ):
     course = copied(graded, tmp_path)
@@ -281,7 +284,7 @@ def test_the_command_says_the_same_on_a_terminal_that_can_show_few_names(
             marks(course, student)
 
 
-def test_a_file_that_cannot_be_written_is_logged_in_a_sentence():
+def test_a_file_that_cannot_be_written_is_logged_in_one_sentence():
     guard()
     for error, said in (
         (PermissionError(13, "no", "/course/feedback/jane"), "/course/feedback/jane can't be used"),
@@ -321,11 +324,11 @@ def test_formgrader_lists_and_grades_a_hostile_class(graded, tmp_path):
     assert not without["success"]
     assert "is a hard link" in without["error"] + without["log"]
     assert marks(course, "Jos\xe9") == ALL
-    assert marks(course, "honest") == ALL  # what was recorded before stays
+    assert marks(course, "honest") == ALL  # earlier records stay
     assert SECRET not in shown(course, "honest")
     assert marks(course, "link") == NONE
     assert marks(course, "fifo-time") == ALL
-    # a submission that has changed leaves nothing stale
+    # after a changed submission, no stale file remains
     assert marks(course, "good-time") == dict.fromkeys(ALL)
     assert seed(course, "good-time") != before
 
@@ -368,7 +371,7 @@ def _special(folder, names):
 
 
 @pytest.mark.parametrize("way", ["command", "button", "failure"])
-def test_generate_keeps_what_it_has_not_made_and_names_it(tmp_path, way):
+def test_generate_keeps_foreign_files_and_names_them(tmp_path, way):
     course = make_course(tmp_path / "course")
     source, release = course / "source" / LAB, course / "release" / LAB
     write(source_notebook(), source / f"{LAB}.ipynb")
@@ -389,7 +392,7 @@ def test_generate_keeps_what_it_has_not_made_and_names_it(tmp_path, way):
         ran = nbgrader(course, "generate_assignment", LAB, "--force")
         assert (ran.returncode != 0) == (way == "failure"), ran.stderr
         log = ran.stderr
-    assert "kept, as they don't come from source/: data/own.csv, notes.txt" in log
+    assert "kept, because they don't come from source/: data/own.csv, notes.txt" in log
     assert {(release / name).read_bytes() for name in own} == {b"by hand"}
     if way != "failure":
         assert (release / "data" / "given.csv").read_bytes() == b"1,2\n"
@@ -397,7 +400,9 @@ def test_generate_keeps_what_it_has_not_made_and_names_it(tmp_path, way):
 
 
 @pytest.mark.parametrize("what", ["rules", "rights"])
-def test_a_release_that_cannot_be_made_is_said_in_a_sentence_and_stays(tmp_path, monkeypatch, what):
+def test_a_release_that_cannot_be_made_is_reported_and_the_old_one_stays(
+    tmp_path, monkeypatch, what
+):
     course = make_course(tmp_path / "course")
     write(source_notebook(), course / "source" / LAB / f"{LAB}.ipynb")
     old = write(b"an older release", course / "release" / LAB / f"{LAB}.ipynb")

@@ -46,7 +46,7 @@ def run(
 
 
 def count(text: str, what: str) -> int:
-    """Return the number in the line of the command's output that begins so."""
+    """Return the number in the line of the command's output that begins with these words."""
     [line] = [line for line in text.splitlines() if line.strip().startswith(what)]
     return int(line.split()[-1])
 

@@ -1,4 +1,4 @@
-"""A course that is graded without kernels: the text of an answer says what happens."""
+"""A course that is graded without kernels: an answer's text says what its grading does."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ HW = "hw"
 
 
 class Here:
-    """An executor that grades each job at once in this process, for tests that need no workers."""
+    """An executor that grades each job at once in this process, without workers."""
 
     def __enter__(self) -> Here:
         return self
@@ -57,7 +57,7 @@ c.Autograde.autograde_preprocessors = [
 WORDS = re.compile(
     r"^(score|raise|refuse|sleep|kill once|kill|full|toil|hoard) ?(\S*)", re.MULTILINE
 )
-# An environment variable with one of these words, which then applies to every submission.
+# An environment variable. Its value is one of these words, and applies to every submission.
 MACHINE = "PRETENDED_MACHINE"
 
 
@@ -163,7 +163,7 @@ def job_of(course: Course, student: str, **changes: Any) -> Job:
 
 
 def answers(course: Course, *given: str) -> Iterator[Job]:
-    """Hand in an answer for each of some learners, and yield their jobs, without sandboxes."""
+    """Hand in an answer for each learner, and yield their jobs, without sandboxes."""
     for number, answer in enumerate(given):
         hand_in(course, f"s{number}", answer)
         yield job_of(course, f"s{number}", sandbox=False)

@@ -1,4 +1,4 @@
-"""``python -m hood grade``: what it grades, skips and prints, and its exit status."""
+"""``python -m hood grade``: which submissions it grades or skips, its output and exit status."""
 
 import argparse
 import io
@@ -50,13 +50,13 @@ def seed(course, student):
     return graded(course.root, student, HW).metadata.open_the_hood.seed
 
 
-def test_a_second_run_skips_and_a_resubmission_is_graded_with_another_seed(course, here):
+def test_a_second_run_skips_graded_work_and_a_resubmission_gets_another_seed(course, here):
     hand_in(course, "ann", "score 1", why="because")
     hand_in(course, "bob", "score 2", why="because")
     status, text = run(course)
     assert (status, count(text, "graded"), count(text, "recorded before")) == (0, 2, 0)
     first = seed(course, "ann"), seed(course, "bob")
-    assert first[0] == first[1]  # those of one run are asked the same
+    assert first[0] == first[1]  # all submissions of a run have the same cases
     hand_in(course, "bob", "score 0.5", why="because")
     status, text = run(course)
     assert (status, count(text, "graded"), count(text, "recorded before")) == (0, 1, 1)
@@ -65,7 +65,7 @@ def test_a_second_run_skips_and_a_resubmission_is_graded_with_another_seed(cours
     assert seed(course, "bob") != first[1]
 
 
-def test_runs_with_a_given_seed_ask_the_same(course, here):
+def test_runs_with_a_given_seed_have_the_same_cases(course, here):
     hand_in(course, "ann", "score 1", why="because")
     assert run(course, "--seed=f00d-1")[0] == 0
     hand_in(course, "ann", "score 0.5", why="because")
@@ -75,7 +75,7 @@ def test_runs_with_a_given_seed_ask_the_same(course, here):
         run(course, "--seed=../f00d")
 
 
-def test_who_is_graded_again_keeps_their_cases_until_new_ones_are_asked_for(course, here):
+def test_a_regraded_submission_keeps_its_cases_until_new_ones_are_requested(course, here):
     for student in ("ann", "bob", "cleo"):
         hand_in(course, student, "score 1")
     run(course)
@@ -94,7 +94,7 @@ def test_who_is_graded_again_keeps_their_cases_until_new_ones_are_asked_for(cour
     assert seed(course, "ann") == "f00d"
 
 
-def test_regrade_asks_a_submission_that_has_changed_other_cases(course, here):
+def test_regrade_gives_a_changed_submission_new_cases(course, here):
     for student in ("ann", "bob"):
         write(b"1", hand_in(course, student, "score 1").with_name("data.csv"))
     run(course)
@@ -103,10 +103,10 @@ def test_regrade_asks_a_submission_that_has_changed_other_cases(course, here):
     (course.root / "submitted" / "bob" / HW / "timestamp.txt").write_text("2026-01-02 10:00 UTC")
     assert run(course, "--regrade")[0] == 0
     assert seed(course, "ann") != first
-    assert seed(course, "bob") == first  # only its time is another one
+    assert seed(course, "bob") == first  # only its time differs
 
 
-def test_files_that_are_gone_or_replaced_are_graded_again_and_copied_ones_are_not(course, here):
+def test_missing_or_replaced_files_are_graded_again_and_copied_ones_are_not(course, here):
     for student in ("ann", "bob", "cleo"):
         hand_in(course, student, "score 1")
     run(course)
@@ -119,7 +119,7 @@ def test_files_that_are_gone_or_replaced_are_graded_again_and_copied_ones_are_no
     assert (status, count(text, "graded"), count(text, "recorded before")) == (0, 2, 1)
 
 
-def test_a_mark_without_its_record_is_made_again(course, here):
+def test_a_mark_without_its_record_is_graded_again(course, here):
     """A run was killed after writing the files and before committing the transaction."""
     hand_in(course, "ann", "score 1")
     run(course)
@@ -130,19 +130,19 @@ def test_a_mark_without_its_record_is_made_again(course, here):
     assert marks(course.root, "ann", HW)["test"] == 1.0
 
 
-def test_a_learner_whom_the_grader_failed_is_tried_again_by_the_next_run(course, here):
+def test_a_submission_that_the_grader_failed_on_is_retried_by_the_next_run(course, here):
     hand_in(course, "ann", "raise")
     hand_in(course, "bob", "score 1")
     status, text = run(course)
     assert status == 1
     assert count(text, "without a verdict") == 1
-    assert "ann: it could not be run: RuntimeError: no kernel today" in text
+    assert "ann: the notebook could not be run: RuntimeError: no kernel today" in text
     assert marks(course.root, "ann", HW) == {"test": None, "why": None}
     status, text = run(course)
     assert (status, count(text, "recorded before")) == (1, 1)
 
 
-def test_when_nothing_works_it_stops_and_says_why(course, here, monkeypatch):
+def test_a_run_in_which_nothing_works_stops_and_says_why(course, here, monkeypatch):
     monkeypatch.setattr(command, "DOUBT", 2)
     monkeypatch.setenv(MACHINE, "raise")
     for number in range(4):
@@ -156,8 +156,8 @@ def test_when_nothing_works_it_stops_and_says_why(course, here, monkeypatch):
 
 @pytest.mark.slow(1)
 @pytest.mark.parametrize("word", ["raise", "refuse", "full"])
-def test_however_many_fail_alone_they_fail_alone(course, here, word):
-    """Hostile learners can make many of their own submissions fail in a row, in every run."""
+def test_many_separate_failures_do_not_stop_a_run(course, here, word):
+    """Hostile learners can make many of their submissions fail in a row, in every run."""
     for number in range(25):
         hand_in(course, f"a{number}", word)
     hand_in(course, "zoe", "score 1.5")
@@ -172,7 +172,7 @@ def test_however_many_fail_alone_they_fail_alone(course, here, word):
     assert sorted(p.name for p in (course.root / "autograded").iterdir())[-1] == "zoe"
 
 
-def test_what_failed_before_is_graded_last(course, here, monkeypatch):
+def test_earlier_failures_are_graded_last(course, here, monkeypatch):
     for student in ("abe", "ann"):
         hand_in(course, student, "raise")
     run(course)
@@ -188,7 +188,7 @@ def test_what_failed_before_is_graded_last(course, here, monkeypatch):
     assert order == ["bob", "zoe", "abe", "ann"]
 
 
-def test_what_would_fail_for_everyone_stops_and_marks_nobody(course, here, monkeypatch):
+def test_a_failure_for_everyone_stops_the_run_without_marks(course, here, monkeypatch):
     monkeypatch.setenv(MACHINE, "refuse")
     for number in range(3):
         hand_in(course, f"s{number}", "score 1")
@@ -199,7 +199,7 @@ def test_what_would_fail_for_everyone_stops_and_marks_nobody(course, here, monke
 
 
 @pytest.mark.slow(10)
-def test_odd_submissions_get_a_verdict_and_the_others_too(course):
+def test_odd_submissions_and_all_others_get_a_verdict(course):
     submitted = course.root / "submitted"
     hand_in(course, "empty", b"")
     hand_in(course, "broken", b'{"cells": [')
@@ -217,16 +217,16 @@ def test_odd_submissions_get_a_verdict_and_the_others_too(course):
     status, text = run(course, OPEN)
     assert status == 1
     assert count(text, "graded") == 10
-    assert "caf?: an id has no '\\udce9': rename the student's folder" in text
+    assert "caf?: an id can't have '\\udce9': rename the student's folder" in text
     assert "late: the time of the submission can't be read" in text
     assert marks(course.root, "right", HW)["test"] == 2.0
     assert marks(course.root, "late", HW)["test"] == 1.0
     for student in ("empty", "broken", "latin", "none", "folder", "file", "link", "fifo"):
         assert marks(course.root, student, HW)["test"] is None, student
-        assert "put in order" in graded(course.root, student, HW).cells[0].source
+        assert "Changes to this notebook" in graded(course.root, student, HW).cells[0].source
 
 
-def test_companion_files_lie_beside_as_nbgrader_puts_them(course, here):
+def test_other_files_lie_beside_the_notebook_as_with_nbgrader(course, here):
     path = hand_in(course, "ann", "score 1")
     write(b"theirs", path.with_name("data.csv"))
     write(b"theirs", path.with_name("own.csv"))
@@ -243,7 +243,7 @@ def test_companion_files_lie_beside_as_nbgrader_puts_them(course, here):
         assert str(gradebook.find_submission(HW, "ann").timestamp) == "2026-01-02 10:00:00"
 
 
-def test_without_a_sandbox_it_is_said_and_noted(course, here):
+def test_a_run_without_a_sandbox_is_announced_and_noted(course, here):
     hand_in(course, "ann", "score 1")
     text = run(course, "--unsafe-no-sandbox")[1]
     assert text.count("sandbox") >= 2
@@ -264,12 +264,12 @@ def test_several_labs_go_through_the_same_workers(course, monkeypatch):
     status, text = run(course, labs=(HW, "hw2"))
     assert status == 0
     assert [total for _, total, _ in made] == [4]
-    assert text.count("graded") == 2  # a table each
+    assert text.count("graded") == 2  # one table for each lab
     assert [marks(course.root, "bob", lab)["test"] for lab in (HW, "hw2")] == [1.0, 2.0]
     assert seed(course, "ann") == seed(course, "bob")
 
 
-def test_nobody_to_grade_is_said(course):
+def test_a_run_with_nothing_to_grade_says_so(course):
     with pytest.raises(UserError, match="no submission in .*submitted"):
         run(course)
     hand_in(course, "ann", "score 1")
@@ -285,7 +285,7 @@ def test_a_second_run_beside_the_first_is_refused(course, here):
 
 
 @pytest.mark.parametrize("workers", ["0", "-1", "many"])
-def test_a_number_of_workers_that_is_none_is_refused(workers):
+def test_an_invalid_number_of_workers_is_refused(workers):
     parser = argparse.ArgumentParser()
     command.add_arguments(parser)
     with pytest.raises(SystemExit):
@@ -309,7 +309,7 @@ def start(course):
 
 
 def recorded(course):
-    """Return the number of scores; assert that each is complete and right."""
+    """Return the number of scores; assert that all are complete and right."""
     with Gradebook(course.directory.db_url) as gradebook:
         found = gradebook.assignment_submissions(HW)
         for submission in found:
@@ -324,7 +324,7 @@ def wait_for(course, number, process):
 
 
 @pytest.mark.slow(10)
-def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(course):
+def test_ctrl_c_keeps_recorded_grades_and_says_how_to_go_on(course):
     for number in range(10):
         hand_in(course, f"s{number}", f"score {number / 10}")
     hand_in(course, "z0", "sleep 3600")
@@ -340,18 +340,18 @@ def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(course):
     assert (status, count(text, "recorded before")) == (0, 10)
 
 
-def test_a_lab_that_the_gradebook_cannot_know_is_not_graded(course, monkeypatch):
+def test_a_lab_missing_in_the_gradebook_is_not_graded(course, monkeypatch):
     entered = []
     monkeypatch.setattr(command, "enter_lab", lambda root, lab, own: entered.append(lab))
     hand_in(course, "ann", "score 1")
     path = course.root / "source" / HW / f"{HW}.ipynb"
     path.write_text(path.read_text().replace("test()", "### AUTOTEST f"))
-    with pytest.raises(UserError, match="does not hold hw as it is in source/"):
+    with pytest.raises(UserError, match="gradebook's hw differs from source/"):
         run(course)
     assert entered == [HW]
 
 
-def test_a_lab_is_named_as_a_shell_completes_it(course, here):
+def test_a_lab_may_be_named_as_a_shell_completes_it(course, here):
     hand_in(course, "ann", "score 2")
     assert count(run(course, labs=[f"{HW}/"])[1], "graded") == 1
     assert count(run(course, labs=[f"source/{HW}/"])[1], "recorded before") == 1
@@ -359,7 +359,7 @@ def test_a_lab_is_named_as_a_shell_completes_it(course, here):
         assert [one.name for one in gradebook.assignments] == [HW]
 
 
-def test_who_needs_a_person_is_not_counted_as_failed(course, here, monkeypatch):
+def test_submissions_for_manual_grading_do_not_count_as_failed(course, here, monkeypatch):
     counted = []
     monkeypatch.setattr(RunProgress, "count", lambda self, **how: counted.append(how))
     hand_in(course, "ann", "score 3")  # of 2
@@ -370,19 +370,19 @@ def test_who_needs_a_person_is_not_counted_as_failed(course, here, monkeypatch):
 @pytest.mark.parametrize(
     "student", ["<img src=x onerror=alert(1)>", "=1+1", "\x1b[31mred", "a,b", "x" * 129]
 )
-def test_a_folder_whose_name_is_no_id_is_not_graded_and_that_is_said(course, here, student):
+def test_a_folder_with_an_invalid_id_is_not_graded_and_is_named(course, here, student):
     hand_in(course, "ann", "score 2")
     hand_in(course, student, "score 2")
     status, said = run(course)
     assert (status, count(said, "graded"), count(said, "without a verdict")) == (1, 1, 1)
     assert "rename the student's folder" in said
-    assert "On disk and not in the gradebook" not in said
+    assert "Submissions on disk but not in the gradebook" not in said
     assert "<img" not in said
     assert "\x1b" not in said
     assert not (course.root / "autograded" / student).exists()
 
 
-def test_it_counts_the_people_that_the_report_lists(course, here):
+def test_the_run_counts_the_learners_that_the_report_lists(course, here):
     hand_in(course, "ann", "score 2")
     hand_in(course, "bob", b"")
     hand_in(course, "cleo", "score 5")
@@ -392,11 +392,11 @@ def test_it_counts_the_people_that_the_report_lists(course, here):
     assert count(said, "need a person") == len(listed) == 3
     for student in listed:
         assert f"  {student}: " in said
-    assert "dan: copies of the notebook lie beside it" in said
+    assert "dan: there are copies of the notebook beside it" in said
     assert "cleo: the result of `test` is not a score" in said
 
 
-def test_the_report_knows_which_marks_another_version_gave(course, here):
+def test_the_report_names_marks_from_another_version(course, here):
     hand_in(course, "ann", "score 2")
     hand_in(course, "bob", "score 2")
     run(course)
@@ -426,7 +426,7 @@ def settings(course, line):
         file.write(f"{line}\n")
 
 
-def test_a_setting_that_decides_no_verdict_makes_no_grade_another_one(class_of_forty):
+def test_a_setting_without_effect_on_verdicts_changes_no_grades_key(class_of_forty):
     before = everything(class_of_forty.root)
     settings(class_of_forty, "c.Application.log_level = 10")
     settings(class_of_forty, "c.LateSubmissionPlugin.penalty_method = 'zero'")
@@ -436,7 +436,7 @@ def test_a_setting_that_decides_no_verdict_makes_no_grade_another_one(class_of_f
     assert everything(class_of_forty.root) == before
 
 
-def test_recorded_grades_are_redone_only_where_that_is_asked_for(class_of_forty):
+def test_recorded_grades_are_redone_only_on_request(class_of_forty):
     course, first = class_of_forty, seed(class_of_forty, "s00")
     path = course.root / "source" / HW / f"{HW}.ipynb"
     path.write_text(path.read_text().replace("test()", "test(1)"))
@@ -447,8 +447,8 @@ def test_recorded_grades_are_redone_only_where_that_is_asked_for(class_of_forty)
     before = everything(course.root)
     why = (
         "^39 recorded grades of hw would be redone, because of a change in the lab in source/ and "
-        "in nbgrader's settings for running notebooks. Nothing was graded. Add `--regrade` to redo "
-        "them with the same cases, or `--only-new`"
+        "in nbgrader's settings for running notebooks. Nothing was graded. Add `--regrade` to "
+        "grade them again with the same cases, or `--only-new`"
     )
     with pytest.raises(UserError, match=why):
         run(course)
@@ -464,7 +464,9 @@ def test_recorded_grades_are_redone_only_where_that_is_asked_for(class_of_forty)
     assert count(run(course)[1], "recorded before") == 41
 
 
-def test_another_torch_is_named_and_nothing_is_redone_unasked(course, here, tmp_path, monkeypatch):
+def test_another_torch_is_named_and_grades_are_redone_only_on_request(
+    course, here, tmp_path, monkeypatch
+):
     for student in ("ann", "bob"):
         hand_in(course, student, "score 1")
     run(course)
@@ -488,7 +490,7 @@ def test_another_torch_is_named_and_nothing_is_redone_unasked(course, here, tmp_
     manifest_here.cache_clear()
 
 
-def test_no_way_on_is_offered_that_the_labs_checks_would_refuse(course, here):
+def test_no_option_is_offered_that_the_labs_checks_would_refuse(course, here):
     hand_in(course, "ann", "score 1")
     run(course)
     nb = source()
@@ -497,11 +499,11 @@ def test_no_way_on_is_offered_that_the_labs_checks_would_refuse(course, here):
     write(nb, course.root / "source" / HW / f"{HW}.ipynb")
     enter(course)
     for words in ((), ("--regrade",)):
-        with pytest.raises(UserError, match="^the check 'grid_size' gives 3 points, and its cell"):
+        with pytest.raises(UserError, match="^the check 'grid_size' gives 3 points, but its cell"):
             run(course, *words)
 
 
-def test_another_policy_for_lateness_counts_without_running_code_and_that_is_said(course, here):
+def test_another_policy_for_lateness_applies_without_running_code_and_is_reported(course, here):
     for student, day in (("early", 1), ("late", 3)):
         path = hand_in(course, student, "score 2")
         path.with_name("timestamp.txt").write_text(f"2026-01-0{day} 10:00 UTC")
@@ -522,12 +524,12 @@ def test_another_policy_for_lateness_counts_without_running_code_and_that_is_sai
         settings(course, line)
         said = run(course)[1]
         assert count(said, "recorded before") == 2
-        assert "hw: the late penalty of 1 submission has changed" in said
+        assert "hw: 1 submission has a new late penalty" in said
         assert penalties() == {"early": None, "late": penalty}
         assert "late penalty" not in run(course)[1]
 
 
-def test_what_another_program_graded_is_not_redone_unasked(course, here):
+def test_grades_of_another_program_are_redone_only_on_request(course, here):
     hand_in(course, "ann", "score 1")
     run(course)
     with Gradebook(course.directory.db_url) as gradebook:
@@ -540,7 +542,7 @@ def test_what_another_program_graded_is_not_redone_unasked(course, here):
     assert count(run(course)[1], "recorded before") == 1
 
 
-def test_labs_that_cannot_be_graded_are_told_first_and_the_others_are_graded(course, here):
+def test_labs_that_cannot_be_graded_are_named_first_and_the_others_are_graded(course, here):
     hand_in(course, "ann", "score 1")
     write(b"no notebook", course.root / "source" / "torn" / "torn.ipynb")
     write(source(), course.root / "source" / "nobody" / "nobody.ipynb")
@@ -555,14 +557,14 @@ def test_labs_that_cannot_be_graded_are_told_first_and_the_others_are_graded(cou
     for why in (
         "torn is not graded: the source torn.ipynb is not a notebook",
         "nobody is not graded: no submission in",
-        "hw9 is not graded: there is no notebook in",
+        "hw9 is not graded: no notebook in",
     ):
         assert -1 < said.find(why) < said.find("recorded before")
-    with pytest.raises(UserError, match="^hw9 is not graded: there is no notebook in"):
+    with pytest.raises(UserError, match="^hw9 is not graded: no notebook in"):
         run(course, labs=("torn", "hw9"))
 
 
-def test_a_gradebook_of_an_older_nbgrader_is_left_alone_and_the_way_on_is_said(course, here):
+def test_a_gradebook_of_an_older_nbgrader_is_unchanged_and_the_remedy_is_named(course, here):
     hand_in(course, "ann", "score 1")
     with Gradebook(course.directory.db_url) as gradebook:
         gradebook.db.execute(text("UPDATE alembic_version SET version_num = '724cde206c17'"))
@@ -575,11 +577,11 @@ def test_a_gradebook_of_an_older_nbgrader_is_left_alone_and_the_way_on_is_said(c
 
 
 @pytest.mark.parametrize("content", [b"no database " * 99, b""])
-def test_a_gradebook_that_is_none_is_said_with_its_name(course, here, content):
+def test_an_invalid_gradebook_is_named(course, here, content):
     path = course.root / "gradebook.db"
     path.write_bytes(content)
     hand_in(course, "ann", "score 1")
-    said = f"{path} {'is no gradebook: ' if content else 'has no grades yet: grade a lab first'}"
+    said = f"{path} {'is not a gradebook: ' if content else 'has no grades yet: grade a lab first'}"
     with pytest.raises(UserError, match=said):
         read_class(course, HW)
     if content:
@@ -587,7 +589,7 @@ def test_a_gradebook_that_is_none_is_said_with_its_name(course, here, content):
             run(course)
 
 
-def test_a_reason_says_nothing_to_the_terminal():
+def test_a_reason_contains_no_terminal_control_codes():
     console = Console(file=io.StringIO(), width=200)
     outcome = RunSummary(HW)
     outcome.people = {"ann": "\x1b[2J\x1b]0;title\x07 [red]no\nbody", "bob": "x" * 1000}
@@ -599,7 +601,7 @@ def test_a_reason_says_nothing_to_the_terminal():
     assert len(said) < 1000
 
 
-def test_everybody_who_needs_a_person_is_named():
+def test_every_learner_for_manual_grading_is_named():
     console = Console(file=io.StringIO(), width=2000)
     outcome = RunSummary(HW)
     outcome.people = {f"s{k:02}": "not readable" if k else "crashed" for k in range(49, -1, -1)}
@@ -611,25 +613,25 @@ def test_everybody_who_needs_a_person_is_named():
     assert "s7 (2 days 7 h)" in said
 
 
-def test_ids_that_look_alike_are_told(course, here):
+def test_ids_that_look_alike_are_reported(course, here):
     for student in ("anna", "\u0430nn\u0430", "bob", "bob ", "Anna"):
         hand_in(course, student, "score 2")
     status, said = run(course)
     assert status == 0
     assert count(said, "graded") == 5
     said = " ".join(said.split())
-    assert "'anna', '\\u0430nn\\u0430' hand in under ids of their own" in said
-    assert "'bob', 'bob ' hand in under ids of their own" in said
+    assert "different learners: 'anna', '\\u0430nn\\u0430' These" in said
+    assert said.count("different learners: 'bob', 'bob '") == 1
     assert "'Anna'" not in said
 
 
-def test_what_looks_alike():
+def test_these_ids_look_alike():
     alike = ("p\xe9p\xe9", "\u0440e\u0301\uff50\u200de\u0301")
     others = ("rn", "m", "Ann", "ann", "x y", "xy", "\u0416", "\u4e00", "\u30fc", "o", "0")
     assert look_alikes([*alike, *others]) == [list(alike)]
 
 
-def test_names_of_people_are_ids():
+def test_names_of_people_are_valid_ids():
     for name in (
         "ann",
         "7",
@@ -645,7 +647,7 @@ def test_names_of_people_are_ids():
         assert id_problem(name)
 
 
-def test_what_the_grader_fails_at_later_keeps_its_marks(course, here, monkeypatch):
+def test_a_later_failure_of_the_grader_keeps_the_marks(course, here, monkeypatch):
     hand_in(course, "ann", "score 1")
     run(course)
     before = everything(course.root)
@@ -658,11 +660,11 @@ def test_what_the_grader_fails_at_later_keeps_its_marks(course, here, monkeypatc
         assert "no kernel today; the earlier grade stays" in said
         assert everything(course.root) == before
     monkeypatch.delenv(MACHINE)
-    assert count(run(course)[1], "graded") == 1  # what has changed is tried again
+    assert count(run(course)[1], "graded") == 1  # a changed submission is tried again
     assert marks(course.root, "ann", HW)["test"] == 2
 
 
-def test_other_cells_in_a_lab_that_has_grades_are_said_with_a_way_on(course, monkeypatch):
+def test_changed_cells_in_a_graded_lab_are_reported_with_a_remedy(course, monkeypatch):
     hand_in(course, "ann", "score 1")
     path = course.root / "source" / HW / f"{HW}.ipynb"
     path.write_text(path.read_text().replace("test()", "other()"))
@@ -675,7 +677,7 @@ def test_other_cells_in_a_lab_that_has_grades_are_said_with_a_way_on(course, mon
         run(course)
 
 
-def test_notebooks_where_no_submission_belongs_are_named(course, here):
+def test_misplaced_notebooks_are_named(course, here):
     hand_in(course, "ann", "score 2")
     submitted = course.root / "submitted"
     for place in ("loose.ipynb", "bob/hw.ipynb", "bob/HW/hw.ipynb", ".eve/hw/hw.ipynb"):
@@ -691,7 +693,7 @@ def test_notebooks_where_no_submission_belongs_are_named(course, here):
     assert "Not graded" not in run(course, "--students", "ann")[1]
 
 
-def test_what_only_the_grader_can_not_read_has_no_verdict_and_old_marks_stay(course, here):
+def test_a_file_that_only_the_grader_cannot_read_means_no_verdict_and_old_marks_stay(course, here):
     path = hand_in(course, "ann", "score 1")
     run(course)
     write(answered("score 2"), path)
@@ -701,13 +703,13 @@ def test_what_only_the_grader_can_not_read_has_no_verdict_and_old_marks_stay(cou
     assert (status, count(said, "without a verdict")) == (1, 1)
     assert f"ann: `{HW}.ipynb` is a hard link" in said
     assert marks(course.root, "ann", HW)["test"] == 1
-    path.parent.chmod(0o755)  # now only we can have made the link
+    path.parent.chmod(0o755)  # now only this user can have made the link
     assert run(course)[0] == 0
     assert marks(course.root, "ann", HW)["test"] == 2
 
 
-def test_a_learner_has_one_id_however_a_system_writes_it(course, here):
-    known = "Andre\u0301"  # as somebody entered it
+def test_a_learner_has_one_id_in_every_unicode_form(course, here):
+    known = "Andre\u0301"  # as an instructor entered it
     with Gradebook(course.directory.db_url) as gradebook:
         gradebook.add_student(known)
     for name in (known, "Jose\u0301", "Zoe\u0308", "Zo\xeb"):
@@ -719,7 +721,7 @@ def test_a_learner_has_one_id_however_a_system_writes_it(course, here):
     assert count(run(course)[1], "recorded before") == 2
 
 
-def test_what_lies_beside_the_labs_notebooks_is_left_out_and_nobody_lacks_it(tmp_path, here):
+def test_notebooks_that_are_not_the_labs_are_left_out_and_not_missed(tmp_path, here):
     course = make_small(tmp_path / "course")
     folder = course.root / "source" / HW
     write(new_notebook(cells=[new_code_cell("1 + 1")]), folder / "Untitled.ipynb")
@@ -727,23 +729,25 @@ def test_what_lies_beside_the_labs_notebooks_is_left_out_and_nobody_lacks_it(tmp
     hand_in(course, "ann", "score 2")
     status, said = run(course)
     assert (status, count(said, "graded"), count(said, "need a person")) == (0, 1, 0)
-    assert f"{folder / 'Untitled.ipynb'} is left out, and stays where it is: it has no cell" in said
+    assert (
+        f"{folder / 'Untitled.ipynb'} is left out (and not moved): it has no nbgrader cell" in said
+    )
     assert (folder / "Untitled.ipynb").exists()
     assert Results(course, HW).notebooks == (HW,)
     [graded_one] = Results(course, HW).read()
     assert graded_one.run.problem == ""
 
 
-def test_a_copy_of_the_lab_that_learners_do_not_have_is_left_out(course, here):
+def test_an_unreleased_copy_of_the_lab_is_left_out(course, here):
     folder = course.root / "source" / HW
     shutil.copy(folder / f"{HW}.ipynb", folder / f"{HW}-Copy1.ipynb")
     write(source(), course.root / "release" / HW / f"{HW}.ipynb")
     hand_in(course, "ann", "score 2")
-    (course.root / "gradebook.db").unlink()  # so it is entered anew, by nbgrader itself
+    (course.root / "gradebook.db").unlink()  # so nbgrader itself enters it again
     status, said = run(course)
     assert (status, count(said, "graded"), count(said, "need a person")) == (0, 1, 0)
     assert f"{HW}-Copy1.ipynb is left out" in said
-    assert "If it belongs to the lab, generate the lab again" in said
+    assert "If the notebook belongs to the lab, generate the lab again" in said
     assert Results(course, HW).notebooks == (HW,)
 
 
@@ -754,4 +758,4 @@ def test_two_notebooks_that_were_both_renamed_are_both_graded(tmp_path, here):
     assert run(course)[0] == 0
     for name in ("p1", "p2"):
         assert rows(course.root, HW)["ann"][f"{name}/test"][0] == 2
-        assert "was taken for the notebook" in graded(course.root, "ann", HW, name).cells[0].source
+        assert "was graded as the notebook" in graded(course.root, "ann", HW, name).cells[0].source

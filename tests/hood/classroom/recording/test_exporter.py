@@ -1,4 +1,4 @@
-"""`nbgrader autograde` and formgrader's button: the batch grades, and a grade stays until then."""
+"""`nbgrader autograde` and formgrader's button run the batch, which keeps old grades to its end."""
 
 import contextlib
 import functools
@@ -24,7 +24,7 @@ from tests.hood.classroom.recording.small import HW, MACHINE, Here, hand_in, mak
 
 @pytest.fixture
 def course(tmp_path, monkeypatch):
-    """A course whose only learner has marks, extra credit, and marks and a comment by hand."""
+    """A course with one learner, who has marks, extra credit, a mark by hand and a comment."""
     monkeypatch.setattr(command, "_executor", lambda *_: Here())
     root = make_small(tmp_path / "course").root
     with (root / "nbgrader_config.py").open("a") as settings:
@@ -46,7 +46,7 @@ def course(tmp_path, monkeypatch):
 
 
 def button(course, force=True):
-    """Press formgrader's button, which is `nbgrader autograde --force`; return what it says."""
+    """Press formgrader's button, which is `nbgrader autograde --force`; return its result."""
     return NbGraderAPI(config=course.config).autograde(HW, "ann", force=force)
 
 
@@ -55,7 +55,7 @@ def full(*_):
 
 
 class Interrupted(Here):
-    """An executor during whose work Ctrl-C is pressed."""
+    """An executor that is interrupted by Ctrl-C."""
 
     def run(self, jobs):
         """Yield nothing."""
@@ -102,8 +102,8 @@ FAILURES = ["raise", "refuse", "full", "disk", "Ctrl-C", "another run", "locked"
 
 @pytest.mark.parametrize("fails", FAILURES, indirect=True)
 @pytest.mark.parametrize("way", ["button", "autograde", "grade"])
-def test_a_grade_stays_to_the_byte_until_another_takes_its_place(course, fails, way):
-    if way == "autograde":  # without --force, a submission that has changed
+def test_a_grade_stays_byte_for_byte_until_another_replaces_it(course, fails, way):
+    if way == "autograde":  # without --force, a changed submission
         hand_in(course, "ann", "score 2")
     before = everything(course.root)
     if way == "grade":
@@ -117,7 +117,7 @@ def test_a_grade_stays_to_the_byte_until_another_takes_its_place(course, fails, 
     assert everything(course.root) == before
 
 
-def test_the_button_grades_again_and_what_a_person_gave_stays(course):
+def test_the_button_grades_again_and_marks_by_hand_stay(course):
     hand_in(course, "ann", "score 2", why="because")
     assert button(course)["success"]
     assert marks(course.root, "ann", HW) == {"test": 2.0, "why": None}
@@ -133,11 +133,11 @@ def test_a_single_notebook_is_not_graded(course):
     assert "leave out --notebook" in result["log"]
 
 
-def test_what_the_batch_recorded_before_is_left_unless_it_is_forced(course):
+def test_grades_of_the_batch_are_redone_only_with_force(course):
     before = everything(course.root)
-    assert "0 graded, 1 left as recorded" in button(course, force=False)["log"]
+    assert "0 graded; 1 not graded again" in button(course, force=False)["log"]
     assert everything(course.root) == before
     course.config.Execute.timeout = 99
-    assert "0 graded, 1 left as recorded" in button(course, force=False)["log"]
+    assert "0 graded; 1 not graded again" in button(course, force=False)["log"]
     assert everything(course.root) == before
-    assert "1 graded, 0 left as recorded" in button(course)["log"]
+    assert "1 graded; 0 not graded again" in button(course)["log"]

@@ -48,7 +48,7 @@ def hand_in(course, student, answer, names=NAMES, why="Why?"):
 
 @pytest.fixture(scope="module")
 def courses(tmp_path_factory):
-    """The same class graded by nbgrader and by the batch, with and without our settings."""
+    """One class, graded by nbgrader and by the batch, with and without our settings."""
     names = ("plain", "bare", "ours")
     made = {name: tmp_path_factory.mktemp("foreign") / name for name in names}
     for name in NAMES:
@@ -73,7 +73,7 @@ def courses(tmp_path_factory):
     shutil.copy(ROOT / "nbgrader_config.py", made["ours"])
     with (made["ours"] / "nbgrader_config.py").open("a") as config:
         config.write(f"\nc.CourseDirectory.root = {str(made['ours'])!r}\n")
-    # with and without settings, what is missing is missing
+    # this learner has no notebook, with and without settings
     shutil.rmtree(made["ours"] / "submitted" / "eve")
     for name in ("plain", "ours"):
         done = nbgrader(made[name], "autograde", "hw", code=ROOT)
@@ -83,9 +83,9 @@ def courses(tmp_path_factory):
     return made
 
 
-def test_without_any_settings_it_is_what_nbgrader_does(courses):
+def test_without_settings_the_scores_are_nbgraders(courses):
     plain, bare = (rows(courses[name], "hw") for name in ("plain", "bare"))
-    # The batch leaves a notebook that was not handed in to a person; nbgrader gives it a 0.
+    # The batch leaves a missing notebook to an instructor; nbgrader gives it a 0.
     for found in (plain, bare):
         for student in ("ben", "dan", "eve"):
             kept = {k: row[0] for k, row in found[student].items() if "comment" not in k}
@@ -98,8 +98,8 @@ def test_without_any_settings_it_is_what_nbgrader_does(courses):
     assert plain["dan"]["one/all"] == 0.0
 
 
-def test_with_our_settings_only_warnings_cost_nothing(courses):
-    """With them `nbgrader autograde`, which formgrader's button calls, has the batch grade."""
+def test_with_our_settings_the_only_difference_is_that_warnings_cost_nothing(courses):
+    """With our settings, `nbgrader autograde`, which formgrader's button calls, runs the batch."""
     plain, ours = (rows(courses[name], "hw") for name in ("plain", "ours"))
     for student in ("ann", "cleo"):
         assert ours[student] == plain[student]
@@ -110,17 +110,19 @@ def test_with_our_settings_only_warnings_cost_nothing(courses):
     assert (marks["one/all"], marks["one/partial"]) == (3.0, 1.5)
 
 
-def test_the_files_beside_are_there_too(courses):
+def test_the_other_files_are_there_too(courses):
     for student in ("ann", "cleo"):
         found = [
             {p.name: p.read_bytes() for p in folder.glob("*.*") if p.suffix != ".ipynb"}
             for name in ("plain", "bare")
             for folder in [courses[name] / "autograded" / student / "hw"]
         ]
-        found[0].pop("helper.py", None)  # a kernel would import it; the code has had it
+        found[0].pop(
+            "helper.py", None
+        )  # a kernel would import it; the code has already run with it
         assert found[0] == found[1]
         assert found[0]["data.txt"] == b"7"
 
 
-def test_a_notebook_that_is_missing_says_so(courses):
+def test_a_missing_notebook_is_reported(courses):
     assert "No notebook named" in graded(courses["bare"], "eve", "hw", "two").cells[0].source

@@ -1,4 +1,4 @@
-"""Which of several hand-ins `grade` records, by the rules of the class."""
+"""`grade` records one of several hand-ins, by the rules of the class."""
 
 import os
 import shutil
@@ -41,7 +41,7 @@ def course(tmp_path):
 
 @pytest.fixture
 def graded(monkeypatch):
-    """Grade in this process, and return the answers of what was graded."""
+    """Grade in this process, and return the graded answers."""
     seen = []
 
     class Watched(Here):
@@ -60,7 +60,7 @@ def rules(course, top="", lab="", free="", more=""):
 
 
 def hand_in(course, days, answer, why="because", *, asks="", files=None):
-    """Put a hand-in in the place of the one before, as a step of nbgrader does."""
+    """Replace the earlier hand-in, as a step of nbgrader does."""
     store, folder = HandIns(course), course.root / "submitted" / "ann" / HW
     store.keep(None, "ann", HW)
     shutil.rmtree(folder, ignore_errors=True)
@@ -76,7 +76,7 @@ def hand_in(course, days, answer, why="because", *, asks="", files=None):
 
 
 def recorded(course):
-    """Return when the recorded hand-in came, in days after the due date, and its points."""
+    """Return the time of the recorded hand-in, in days after the due date, and its points."""
     with Gradebook(course.directory.db_url) as gradebook:
         found = gradebook.find_submission(HW, "ann")
         late = found.timestamp.replace(tzinfo=UTC) - DUE + timedelta(minutes=1)
@@ -101,7 +101,7 @@ def manual(course, cell="why"):
 
 
 @pytest.mark.parametrize("before", [True, False], ids=["graded between", "graded at the end"])
-def test_an_untouched_notebook_that_comes_too_late_leaves_what_came_in_time(course, graded, before):
+def test_a_late_untouched_notebook_leaves_the_hand_in_that_came_in_time(course, graded, before):
     hand_in(course, 0, "score 2")
     if before:
         assert run(course)[0] == 0
@@ -110,7 +110,7 @@ def test_an_untouched_notebook_that_comes_too_late_leaves_what_came_in_time(cour
     assert status == 0
     assert recorded(course) == (0, 2.0)
     assert "ann: the hand-in of 25 September 2026, 17:59 counts" in said
-    assert len(graded) == 1  # what counts nothing in any case is not graded
+    assert len(graded) == 1  # a hand-in that cannot count is not graded
     assert run(course)[0] == 0
     assert len(graded) == 1
 
@@ -136,7 +136,7 @@ def test_the_rule_of_the_class_or_of_the_lab_decides(course, graded, rule, where
     assert recorded(course) == RULE[rule]
 
 
-# What is handed in: by day after the due date, points; and what counts: the day and the points.
+# The hand-ins (day after the due date: points), and the hand-in that counts (day, points).
 BEST = {
     "the late one counts more": ([(0, "1"), (2, "2")], (2, 2.0), 1.6),
     "the one in time counts more": ([(0, "1.7"), (2, "2")], (0, 1.7), 1.7),
@@ -167,7 +167,7 @@ def test_the_one_that_counts_most_is_recorded(course, graded, kind, between):
     assert recorded(course) == expected
 
 
-def test_a_later_one_does_not_spend_free_days_for_nothing(course, graded):
+def test_a_later_hand_in_does_not_waste_free_days(course, graded):
     rules(course, free=", free_days: 3")
     hand_in(course, 0, "score 2")
     hand_in(course, 2, "score 2", why="because of that")
@@ -176,7 +176,7 @@ def test_a_later_one_does_not_spend_free_days_for_nothing(course, graded):
 
 
 def with_another_lab(course, answer):
-    """Give the class a lab that is due a day earlier, and ann's answer to it, 3 days late."""
+    """Add a lab that is due a day earlier, and ann's answer to it, 3 days late."""
     source = course.root / "source"
     shutil.copytree(source / HW, source / "hv")
     (source / "hv" / f"{HW}.ipynb").rename(source / "hv" / "hv.ipynb")
@@ -186,7 +186,7 @@ def with_another_lab(course, answer):
     (folder / "timestamp.txt").write_text((DUE + timedelta(days=1.9)).strftime(STAMP))
 
 
-def test_points_decide_which_lab_has_the_free_days_when_a_hand_in_is_chosen(course, graded):
+def test_points_decide_which_lab_gets_the_free_days_when_a_hand_in_is_chosen(course, graded):
     with_another_lab(course, "score 0")  # a free day saves nothing there
     hand_in(course, 0, "score 1.7")
     hand_in(course, 3, "score 2")
@@ -195,7 +195,7 @@ def test_points_decide_which_lab_has_the_free_days_when_a_hand_in_is_chosen(cour
     assert counts(course) == 2
 
 
-def test_what_another_lab_of_the_same_run_earns_decides_which_hand_in_counts(course, graded):
+def test_points_of_another_lab_in_the_run_decide_which_hand_in_counts(course, graded):
     with_another_lab(course, "score 2")  # due first, so that its free days stay there
     hand_in(course, 0, "score 1.7")
     hand_in(course, 3, "score 2")
@@ -209,7 +209,7 @@ def test_what_another_lab_of_the_same_run_earns_decides_which_hand_in_counts(cou
     assert len(graded) == before
 
 
-def test_an_extension_lets_another_one_count_and_that_is_said(course, graded):
+def test_an_extension_lets_another_hand_in_count_and_is_reported(course, graded):
     hand_in(course, 0, "score 1")
     run(course)
     hand_in(course, 22, "score 2")
@@ -241,7 +241,7 @@ def test_a_mark_that_a_person_gave_stays_with_its_hand_in(course, graded):
     hand_in(course, 1, "score 2", why="another reason")
     run(course)
     assert recorded(course)[0] == 1  # 0.9 * (2 + 3) is more than 1 + 3
-    assert manual(course) == (3.0, True)  # and a person has to look
+    assert manual(course) == (3.0, True)  # and flagged for manual grading
     mark(course, 0.5)
     run(course)
     assert recorded(course)[0] == 0  # 0.9 * 2.5 is less than the 4 that it had
@@ -250,7 +250,7 @@ def test_a_mark_that_a_person_gave_stays_with_its_hand_in(course, graded):
     assert "skipped   1" in run(course)[1]
 
 
-def test_a_persons_mark_is_not_taken_over_to_an_empty_answer(course, graded):
+def test_a_mark_by_hand_is_not_copied_to_an_empty_answer(course, graded):
     hand_in(course, 0, "score 1.5", why="a good reason")
     run(course)
     mark(course, 3.0)
@@ -260,8 +260,8 @@ def test_a_persons_mark_is_not_taken_over_to_an_empty_answer(course, graded):
     assert manual(course) == (3.0, False)
 
 
-def test_an_empty_answer_that_takes_the_place_of_a_marked_one_has_no_mark(course, graded):
-    """The mark is not lost: it stays with the hand-in that it was given to."""
+def test_an_empty_answer_in_place_of_a_marked_one_has_no_mark(course, graded):
+    """The mark is not lost: it stays with its hand-in."""
     hand_in(course, -1, "score 2", why="a good reason")
     run(course)
     mark(course, 3.0)
@@ -292,7 +292,7 @@ def test_a_request_for_a_regrade_keeps_the_time_of_the_work(course, graded, rule
     assert ASKS in path.read_text()
     report.run(SimpleNamespace(lab=HW, out=None, hide_names=False), course.root)
     told = (course.root / "reports" / HW / "counts.csv").read_text(encoding="utf-8-sig")
-    assert "so the earlier time counts." in told
+    assert "so the time of the earlier hand-in counts." in told
     done = len(graded)
     run(course)
     assert len(graded) == done
@@ -302,7 +302,7 @@ def test_a_request_for_a_regrade_keeps_the_time_of_the_work(course, graded, rule
     assert ASKS in path.read_text()
 
 
-def test_with_other_work_a_request_does_not_count_where_it_is_too_late(course, graded):
+def test_a_late_request_with_other_changes_does_not_count(course, graded):
     hand_in(course, 0, "score 1")
     run(course)
     hand_in(course, 14, "score 2", asks=ASKS)
@@ -332,7 +332,7 @@ def test_without_a_due_date_or_rules_the_newest_counts_and_nothing_is_kept(cours
         assert recorded(course) == (22, 0.0)
 
 
-def test_where_one_could_not_be_graded_nothing_is_decided(course, graded):
+def test_if_one_hand_in_cannot_be_graded_nothing_is_decided(course, graded):
     hand_in(course, 0, "score 1")
     run(course)
     hand_in(course, 1, "raise")
@@ -342,7 +342,7 @@ def test_where_one_could_not_be_graded_nothing_is_decided(course, graded):
     assert recorded(course) == (0, 1.0)
 
 
-def test_one_that_takes_too_much_work_costs_no_mark_of_another(course, monkeypatch):
+def test_a_hand_in_with_too_much_work_costs_no_mark_of_another(course, monkeypatch):
     class Bounded(Here):
         def run(self, jobs):
             for job in jobs:
@@ -357,7 +357,7 @@ def test_one_that_takes_too_much_work_costs_no_mark_of_another(course, monkeypat
     assert "skipped   1" in run(course)[1]
 
 
-def test_what_can_not_be_read_is_said_before_anything_counts(course, graded, monkeypatch):
+def test_an_unreadable_hand_in_is_reported_before_a_choice(course, graded, monkeypatch):
     def closed(*_):
         raise PermissionError(13, "Permission denied", "received/hw")
 
@@ -368,7 +368,7 @@ def test_what_can_not_be_read_is_said_before_anything_counts(course, graded, mon
 
 
 def killed(course, monkeypatch, owner, name):
-    """Run the command in a process that is killed where it would call a function."""
+    """Run the command in a process that is killed when it would call a function."""
     child = os.fork()
     if not child:
         monkeypatch.setattr(owner, name, lambda *_: os.kill(os.getpid(), signal.SIGKILL))
@@ -387,7 +387,7 @@ KILLS = {
 
 
 @pytest.mark.parametrize("where", KILLS)
-def test_whatever_kills_a_run_the_next_one_records_the_one_that_counts(
+def test_after_a_kill_the_next_run_records_the_hand_in_that_counts(
     course, graded, monkeypatch, where
 ):
     hand_in(course, 0, "score 1", why="a good reason")
@@ -406,7 +406,7 @@ def test_whatever_kills_a_run_the_next_one_records_the_one_that_counts(
     assert manual(course) == (0.5, False)
 
 
-def test_a_change_of_the_rule_is_taken_back_without_a_trace(course, graded):
+def test_a_change_of_the_rule_can_be_undone_without_a_trace(course, graded):
     hand_in(course, 0, "score 2")
     hand_in(course, 22, "score 1")
     for rule, expected in (("best", (0, 2.0)), ("last", (22, 1.0)), ("best", (0, 2.0))):
@@ -415,7 +415,7 @@ def test_a_change_of_the_rule_is_taken_back_without_a_trace(course, graded):
         assert recorded(course) == expected
 
 
-def test_a_due_date_that_comes_after_grading_brings_back_what_came_in_time(course, graded):
+def test_a_due_date_set_after_grading_restores_the_hand_in_that_came_in_time(course, graded):
     (course.root / "course.yml").unlink()
     hand_in(course, 0, "score 2")
     hand_in(course, 22, "score 0")
@@ -428,7 +428,7 @@ def test_a_due_date_that_comes_after_grading_brings_back_what_came_in_time(cours
     assert "ann: the hand-in of 25 September 2026, 17:59 counts" in said
 
 
-def test_of_two_learners_each_has_their_own(course, graded):
+def test_two_learners_have_separate_hand_ins(course, graded):
     for student in ("bo", "cy"):
         write(answered("score 1"), course.root / "submitted" / student / HW / f"{HW}.ipynb")
     hand_in(course, 0, "score 2")
@@ -441,7 +441,7 @@ def test_of_two_learners_each_has_their_own(course, graded):
         assert {gradebook.find_submission(HW, who).score for who in ("bo", "cy")} == {1.0}
 
 
-def test_a_preview_compares_the_recorded_one(course, graded):
+def test_a_preview_compares_with_the_recorded_hand_in(course, graded):
     hand_in(course, 0, "score 1")
     hand_in(course, 2, "score 1")
     run(course)
@@ -452,8 +452,8 @@ def test_a_preview_compares_the_recorded_one(course, graded):
 
 
 @pytest.mark.parametrize("in_time", [True, False], ids=["after another", "alone"])
-def test_who_fills_the_room_for_files_gets_rid_of_no_time(course, graded, in_time):
-    """As zip_collect lays it down: the LMS's time beside as many bytes as a learner may have."""
+def test_filling_the_storage_removes_no_time(course, graded, in_time):
+    """A file as of zip_collect: the LMS's time, and the most bytes that a learner may have."""
     if in_time:
         hand_in(course, 0, "score 1")
         run(course)
@@ -468,10 +468,10 @@ def test_who_fills_the_room_for_files_gets_rid_of_no_time(course, graded, in_tim
 
 
 @pytest.mark.parametrize("often", [1, 99], ids=["once", "always"])
-def test_a_hand_in_that_makes_room_while_others_are_read_stops_nobodys_grading(
+def test_a_hand_in_that_removes_another_during_reading_stops_no_grading(
     course, graded, monkeypatch, often
 ):
-    """As one by the service does, where a learner has handed in as much as is kept."""
+    """The service removes an old hand-in when a learner has reached the limit."""
     hand_in(course, 0, "score 1")
     hand_in(course, 3, "score 2")
     shutil.copytree(course.root / "submitted" / "ann", course.root / "submitted" / "zoe")
@@ -488,4 +488,4 @@ def test_a_hand_in_that_makes_room_while_others_are_read_stops_nobodys_grading(
     with Gradebook(course.directory.db_url) as gradebook:
         assert gradebook.find_submission(HW, "zoe").score == 2
     assert (status == 0) == (often == 1)
-    assert ("handed in meanwhile" in said) == (often > 1)
+    assert ("handed in again during the grading" in said) == (often > 1)

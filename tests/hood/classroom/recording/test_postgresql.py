@@ -1,4 +1,4 @@
-"""The same records in a real PostgreSQL server that this module starts and stops."""
+"""The same records in a PostgreSQL server that this module starts and stops."""
 
 import contextlib
 import io
@@ -88,10 +88,10 @@ HOSTILE = [
 def test_names_that_are_sql_are_names_and_one_too_long_is_one_learners_failure(
     server, tmp_path, here, monkeypatch
 ):
-    """No such name is an id; the writer doesn't rest on it."""
+    """Such names are not valid ids; the writer does not rely on that."""
     monkeypatch.setattr(command, "id_problem", lambda name: "")
     course = on_server(make_small(tmp_path / "course"), server)
-    long = "x" * 200  # nbgrader's column has 128 characters, which SQLite doesn't mind
+    long = "x" * 200  # nbgrader's column has 128 characters; SQLite does not enforce that
     for name in [*HOSTILE, long, "zoe"]:
         text_of = nbformat.writes(answered("score 1", why="nul \x00, half of a character: HALF"))
         hand_in(course, name, text_of.replace("HALF", "\\ud800").encode())
@@ -106,7 +106,7 @@ def test_names_that_are_sql_are_names_and_one_too_long_is_one_learners_failure(
     assert long[:40] in said
 
 
-def test_a_row_that_is_locked_is_waited_for_and_then_said(server, tmp_path, here, monkeypatch):
+def test_a_locked_row_is_waited_for_and_then_reported(server, tmp_path, here, monkeypatch):
     course = on_server(make_small(tmp_path / "course"), server)
     hand_in(course, "ann", "score 1")
     assert run(course)[0] == 0
@@ -159,7 +159,9 @@ def test_postgresql_holds_the_same_as_sqlite(server, tmp_path, here):
     assert found[server]["s0"][f"{HW}/test"][0] == 0.5
 
 
-def test_two_graders_begin_with_an_empty_gradebook_at_once(server, tmp_path, here, monkeypatch):
+def test_two_graders_can_start_with_an_empty_gradebook_together(
+    server, tmp_path, here, monkeypatch
+):
     engine = create_engine(server, isolation_level="AUTOCOMMIT")
     with engine.connect() as connection:
         connection.execute(text("CREATE DATABASE empty"))
@@ -169,7 +171,7 @@ def test_two_graders_begin_with_an_empty_gradebook_at_once(server, tmp_path, her
 
     def open_beside_the_other(*given):
         with contextlib.suppress(threading.BrokenBarrierError):
-            both.wait(3)  # neither comes alone, unless one has to wait for the other
+            both.wait(3)  # these start together, unless one has to wait for the other
         return opened(*given)
 
     monkeypatch.setattr(writer, "Gradebook", open_beside_the_other)
@@ -198,7 +200,7 @@ def test_two_graders_begin_with_an_empty_gradebook_at_once(server, tmp_path, her
     ("student", "when"), [("eve", "FOR UPDATE"), ("fay", "UPDATE grade SET auto_score")]
 )
 def test_a_mark_given_by_hand_while_a_batch_records_stays(server, tmp_path, here, student, when):
-    """It comes before the batch reads the grade, which flags it, or waits for the batch."""
+    """A mark before the batch reads the grade is flagged. A later mark waits for the batch."""
     course = on_server(make_small(tmp_path / "course"), server)
     hand_in(course, student, "score 1")
     assert run(course)[0] == 0

@@ -1,4 +1,4 @@
-"""``grade --preview``: what grading again would change is told, and nothing is recorded."""
+"""``grade --preview`` reports what grading again would change, and records nothing."""
 
 import argparse
 import csv
@@ -36,7 +36,7 @@ def course(tmp_path):
 
 @pytest.fixture
 def changed(course, here, monkeypatch):
-    """A course with four recorded grades, whose lab asks for something else since."""
+    """A course with four recorded grades, whose lab was changed afterwards."""
     for student, score in SCORES.items():
         path = hand_in(course, student, f"score {score}", why="because")
         path.with_name("timestamp.txt").write_text("2026-01-02 10:00 UTC")
@@ -46,7 +46,7 @@ def changed(course, here, monkeypatch):
 
 
 def now_asks(course, monkeypatch, scores):
-    """Change the lab, so that these are the learners' points when they are graded again."""
+    """Change the lab so that grading again gives these points."""
     nb = source()
     nb.cells[1].source = "test(1)"
     write(nb, course.root / "source" / HW / f"{HW}.ipynb")
@@ -67,7 +67,7 @@ def sheet(course):
         return {(row["student"], row["exercise"]): row for row in csv.DictReader(file)}
 
 
-def test_it_tells_who_gains_and_loses_and_records_nothing(changed):
+def test_a_preview_shows_gains_and_losses_and_records_nothing(changed):
     before, first = everything(changed.root), seed(changed, "ann")
     status, said = run(changed, "--preview")
     assert status == 0
@@ -79,7 +79,7 @@ def test_it_tells_who_gains_and_loses_and_records_nothing(changed):
     assert "bob: 2 to 1 points (`test` 2 to 1)" in said
     assert "cleo" not in said
     assert "Nothing was recorded" in said
-    assert "`python -m hood grade hw --regrade` records it." in said
+    assert "`python -m hood grade hw --regrade` records the new grades." in said
     rows = sheet(changed)
     assert set(rows) == {
         *((student, "the whole lab") for student in SCORES),
@@ -94,10 +94,10 @@ def test_it_tells_who_gains_and_loses_and_records_nothing(changed):
     assert seed(changed, "ann") == first
 
 
-def test_what_counts_is_told_by_the_classs_rules(changed):
+def test_a_preview_applies_the_classs_rules(changed):
     (changed.root / "course.yml").write_text(RULES)
     path = changed.root / "submitted" / "ann" / HW / "timestamp.txt"
-    path.write_text("2026-01-03 10:00 UTC")  # so her time is another one, and she as she was
+    path.write_text("2026-01-03 10:00 UTC")  # so her time differs, and she keeps her grade
     with Gradebook(changed.directory.db_url) as gradebook:
         gradebook.find_submission(HW, "ann").timestamp = datetime(2026, 1, 3, 10)
         gradebook.db.commit()
@@ -108,7 +108,7 @@ def test_what_counts_is_told_by_the_classs_rules(changed):
     assert (row["counts"], row["counts_after"]) == ("2.0", "4.0")  # before lateness
 
 
-def test_a_mark_by_hand_stays_as_it_would(changed):
+def test_a_mark_by_hand_stays_in_a_preview_as_in_grading(changed):
     with Gradebook(changed.directory.db_url) as gradebook:
         gradebook.find_grade("test", HW, HW, "bob").manual_score = 1.75
         gradebook.find_grade("why", HW, HW, "bob").manual_score = 3
@@ -117,30 +117,30 @@ def test_a_mark_by_hand_stays_as_it_would(changed):
     said = run(changed, "--preview")[1]
     assert "ann: 1.25 to 2.25 points (`test` 1.25 to 2.25)" in said
     assert "bob" not in said
-    assert "2 marks given by hand stay" in said
+    assert "Marks given by hand, which would stay and wait for review: 2." in said
 
 
-def test_it_is_offered_where_grades_would_be_redone(changed):
-    with pytest.raises(UserError, match="`--preview` shows what redoing them would change"):
+def test_a_preview_is_offered_before_grades_are_redone(changed):
+    with pytest.raises(UserError, match="`--preview` shows which points would change"):
         run(changed)
 
 
-def test_who_was_not_graded_or_handed_in_again_is_counted_and_not_compared(changed):
+def test_ungraded_and_resubmitted_work_is_counted_and_not_compared(changed):
     hand_in(changed, "eve", "score 1")
     hand_in(changed, "ann", "score 1.25")
     said = run(changed, "--preview")[1]
-    assert "1 handed in again since they were graded, and are not compared." in said
-    assert "1 have no recorded grade yet." in said
+    assert "Submissions handed in after grading, not compared: 1." in said
+    assert "Submissions without a recorded grade: 1." in said
     assert {student for student, _ in sheet(changed)} == {"bob", "cleo", "dan"}
 
 
-def test_some_learners_alone_can_be_asked_for(changed):
+def test_a_preview_can_be_limited_to_some_learners(changed):
     run(changed, "--preview", "--students", "b*")
     assert {student for student, _ in sheet(changed)} == {"bob"}
 
 
 @pytest.mark.parametrize("word", ["raise", "full"])
-def test_a_grader_that_fails_leaves_grades_and_is_said(course, here, monkeypatch, word):
+def test_a_failing_grader_leaves_the_grades_and_is_reported(course, here, monkeypatch, word):
     for student in ("ann", "bob"):
         hand_in(course, student, "score 1")
     run(course)
@@ -152,7 +152,7 @@ def test_a_grader_that_fails_leaves_grades_and_is_said(course, here, monkeypatch
     assert said.count("the earlier grade stays") == 2
 
 
-def test_where_nobody_could_be_graded_it_refuses_as_grading_does(course, here, monkeypatch):
+def test_if_nobody_can_be_graded_a_preview_refuses_as_grading_does(course, here, monkeypatch):
     hand_in(course, "ann", "score 1")
     run(course)
     monkeypatch.setenv(MACHINE, "refuse")
@@ -161,7 +161,7 @@ def test_where_nobody_could_be_graded_it_refuses_as_grading_does(course, here, m
             run(course, word)
 
 
-def test_a_failure_of_one_is_said_and_the_status_tells(course, here, monkeypatch):
+def test_one_failure_is_reported_and_sets_the_status(course, here, monkeypatch):
     hand_in(course, "ann", "score 1")
     hand_in(course, "bob", "score 2")
     run(course)
@@ -195,7 +195,7 @@ def test_without_a_recorded_grade_nothing_can_be_compared(course, here):
 
 
 @pytest.mark.parametrize(("typed", "points"), [("y", 2.0), ("", 1.0), ("n", 1.0)])
-def test_at_a_terminal_it_asks_with_the_summary_in_sight(changed, monkeypatch, typed, points):
+def test_at_a_terminal_it_asks_below_the_summary(changed, monkeypatch, typed, points):
     asked = []
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
     monkeypatch.setattr(Console, "input", lambda self, text: asked.append(text) or typed)
@@ -208,7 +208,7 @@ def test_at_a_terminal_it_asks_with_the_summary_in_sight(changed, monkeypatch, t
     assert marks(changed.root, "ann", HW)["test"] == points
 
 
-def test_many_who_change_are_counted(course, here, monkeypatch):
+def test_many_changes_are_counted(course, here, monkeypatch):
     for number in range(30):
         hand_in(course, f"s{number:02}", "score 1")
     run(course)

@@ -1,4 +1,4 @@
-"""Whose time counts where a request for a regrade is all that a new hand-in adds."""
+"""If a new hand-in only adds a request for a regrade, the earlier time counts."""
 
 import shutil
 from datetime import datetime
@@ -57,7 +57,7 @@ def counts(course):
         return gradebook.find_submission(HW, "ann").timestamp
 
 
-def test_where_only_a_request_is_new_the_earlier_time_counts_and_that_is_said(course, here):
+def test_if_only_a_request_is_new_the_earlier_time_counts_and_is_reported(course, here):
     hand_in(course, FIRST)
     run(course)
     assert counts(course) == FIRST
@@ -79,7 +79,7 @@ def test_where_only_a_request_is_new_the_earlier_time_counts_and_that_is_said(co
     assert EARLIER not in words(render(graded(course.root, "ann", HW), About()))
 
 
-def test_the_file_that_the_exchange_lays_beside_each_hand_in_is_no_change(course, here):
+def test_the_exchanges_own_file_beside_a_hand_in_is_no_change(course, here):
     hand_in(course, FIRST, files={"submission_secret.txt": b"1"})
     run(course)
     hand_in(course, LATER, asks=ASKS, files={"submission_secret.txt": b"2"})
@@ -89,7 +89,7 @@ def test_the_file_that_the_exchange_lays_beside_each_hand_in_is_no_change(course
     assert beside.read_bytes() == b"2"  # release_feedback needs it
 
 
-def test_it_stays_so_when_the_lab_has_changed_and_all_are_graded_again(course, here):
+def test_the_earlier_time_stays_when_a_changed_lab_is_graded_again(course, here):
     hand_in(course, FIRST)
     run(course)
     hand_in(course, LATER, asks=ASKS)
@@ -117,7 +117,7 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("kind", CHANGES)
-def test_whoever_changes_anything_else_gains_no_time(course, here, kind):
+def test_any_other_change_makes_the_new_time_count(course, here, kind):
     hand_in(course, FIRST)
     run(course)
     hand_in(course, LATER, **{"asks": ASKS} | CHANGES[kind])
@@ -126,7 +126,7 @@ def test_whoever_changes_anything_else_gains_no_time(course, here, kind):
 
 
 @pytest.mark.parametrize("name", ["helper.py", "data.csv"])
-def test_what_the_code_could_read_before_must_be_known(course, here, name):
+def test_the_files_that_the_code_could_read_must_be_known(course, here, name):
     hand_in(course, FIRST, files={name: b"1"})
     run(course)
     hand_in(course, LATER, asks=ASKS)
@@ -145,7 +145,7 @@ def test_a_move_of_a_cell_is_a_change(course, here):
     assert counts(course) == LATER
 
 
-def test_files_that_are_not_those_of_the_recorded_grade_are_no_witness(course, here):
+def test_files_of_an_unrecorded_grade_prove_nothing(course, here):
     """The grader was killed after it replaced the files, and before it recorded the grade."""
     hand_in(course, FIRST)
     run(course)
@@ -158,7 +158,7 @@ def test_files_that_are_not_those_of_the_recorded_grade_are_no_witness(course, h
     assert counts(course) == LATEST
 
 
-def test_an_earlier_time_that_nobody_knows_and_a_later_one_change_nothing(course, here):
+def test_an_unknown_earlier_time_and_a_later_one_change_nothing(course, here):
     hand_in(course, FIRST)
     (course.root / "submitted" / "ann" / HW / "timestamp.txt").unlink()
     run(course)
@@ -167,7 +167,7 @@ def test_an_earlier_time_that_nobody_knows_and_a_later_one_change_nothing(course
     assert counts(course) == LATER
 
 
-def test_below_a_question_without_a_cell_for_its_answer_a_request_is_an_answer(tmp_path):
+def test_below_a_question_without_an_answer_cell_a_request_is_an_answer(tmp_path):
     nb = as_recorded(source())
     about = {"grade": False, "solution": False, "locked": True, "task": True, "grade_id": "explain"}
     about |= {"points": 2, "schema_version": 3}
@@ -184,7 +184,7 @@ def test_below_a_question_without_a_cell_for_its_answer_a_request_is_an_answer(t
 
 
 def in_small_lab(change):
-    """Return the small lab's source with a question in words before each cell, changed."""
+    """Return a changed source of the small lab, with a question in words before each cell."""
     nb = source()
     nb.cells.insert(0, new_markdown_cell("## 1\n\nSet the score.", id="question"))
     nb.cells.insert(2, new_code_cell("x = 1", id="try"))
@@ -213,7 +213,7 @@ def each_text(nb):
 
 
 def copy_of(course):
-    """Return the lab as its learners have it, answered."""
+    """Return the released lab, answered."""
     path = course.root / "source" / HW / f"{HW}.ipynb"
     nb = nbformat.read(path, as_version=4)
     for step in (*RECORDED, *LEARNERS):
@@ -224,9 +224,7 @@ def copy_of(course):
 
 @pytest.mark.parametrize("remembered", [True, False])
 @pytest.mark.parametrize("changed", [a_sentence, each_text])
-def test_a_text_of_the_labs_that_has_changed_since_is_no_work_of_the_learners(
-    course, here, changed, remembered
-):
+def test_a_changed_text_of_the_lab_is_not_the_learners_work(course, here, changed, remembered):
     def lab(change):
         write(in_small_lab(change), course.root / "source" / HW / f"{HW}.ipynb")
 
@@ -242,7 +240,7 @@ def test_a_text_of_the_labs_that_has_changed_since_is_no_work_of_the_learners(
     hand_in_copy(old, FIRST)
     run(course)
     assert counts(course) == FIRST
-    if not remembered:  # as in a class that was graded before texts were
+    if not remembered:  # as in a class graded before texts were recorded
         shutil.rmtree(course.root / ".released")
     lab(changed)
     enter(course)
@@ -255,7 +253,9 @@ def test_a_text_of_the_labs_that_has_changed_since_is_no_work_of_the_learners(
     own = [cell.source for cell in nb.cells if added_by(cell) == "learner"]
     assert own == [ASKS]
     texts = [c for c in in_small_lab(changed).cells if c.cell_type == "markdown"]
-    questions = [c.source for c in texts if c.source != "Why?"]  # whose stub the learner has
+    questions = [
+        c.source for c in texts if c.source != "Why?"
+    ]  # from which the learner's stub comes
     shown = [c.source for c in nb.cells if c.cell_type == "markdown" and not is_answer(c)]
     assert shown == questions
     mine = nbformat.from_dict(asking)
@@ -269,10 +269,8 @@ def test_a_text_of_the_labs_that_has_changed_since_is_no_work_of_the_learners(
 
 @pytest.mark.parametrize("late", ["xyxxy", "x", ""], ids=["a message", "put back", "left out"])
 @pytest.mark.parametrize("early", ["", "xy"], ids=["deleted before", "there before"])
-def test_how_often_and_where_the_labs_own_code_stands_is_the_learners_word(
-    course, here, early, late
-):
-    """Code can read which cells ran: an order of the lab's cells could spell a late answer."""
+def test_number_and_order_of_the_labs_own_cells_are_the_learners_work(course, here, early, late):
+    """Code can read which cells ran, so the order of the lab's cells could encode a late answer."""
 
     def hand_in_with(cells, when, asks=()):
         nb = copy_of(course)
@@ -285,7 +283,7 @@ def test_how_often_and_where_the_labs_own_code_stands_is_the_learners_word(
 
     shutil.rmtree(course.root / "source" / HW)
     (course.root / "gradebook.db").unlink()
-    for change in (each_text, nothing):  # learners have got two releases
+    for change in (each_text, nothing):  # learners have two releases
         nb = in_small_lab(change)
         write(nb, course.root / "source" / HW / f"{HW}.ipynb")
         remember(course, HW, {HW: released_texts(nb, course.config)})
@@ -304,7 +302,7 @@ def test_how_often_and_where_the_labs_own_code_stands_is_the_learners_word(
 def test_a_run_that_is_killed_while_it_replaces_files_costs_no_time(
     course, here, monkeypatch, when
 ):
-    """What it leaves is what SIGKILL leaves: nothing is put back, and nothing is removed."""
+    """The files are as after SIGKILL: nothing is restored or removed."""
     hand_in(course, FIRST)
     run(course)
     hand_in(course, LATER, asks=ASKS)

@@ -1,7 +1,8 @@
-"""Whichever way an honest submission is graded, the result is the same.
+"""Both ways of grading give an honest submission the same result.
 
-That ``nbgrader autograde`` has the batch grade, ``tests/hood/test_nbgrader_course.py`` asks for a
-few; a proof asks it here for a whole class."""
+``tests/hood/test_nbgrader_course.py`` tests on a few submissions that ``nbgrader autograde`` runs
+the batch; a proof tests it here for a whole class.
+"""
 
 import random
 import shutil
@@ -48,7 +49,7 @@ def test_every_verdict_is_the_same_with_the_same_seed(both):
         assert one.metadata.open_the_hood.notes == other.metadata.open_the_hood.notes
 
 
-def test_in_the_learners_process_and_from_outside_the_verdicts_are_the_same(
+def test_verdicts_from_inside_and_outside_the_learners_process_are_the_same(
     graded_course, tmp_path, seeds, full
 ):
     sandboxes, open_air = graded_course.root, tmp_path / "course"

@@ -19,7 +19,7 @@ def said(monkeypatch, terminal, between=0.0):
     return console.file.getvalue()
 
 
-def test_in_a_log_each_line_says_how_far_how_fast_and_what_failed(monkeypatch):
+def test_each_line_in_a_log_has_progress_speed_and_failures(monkeypatch):
     lines = said(monkeypatch, terminal=False).splitlines()
     assert lines[0] == "hw: 1 of 4, 0 a minute"
     assert lines[1].startswith("hw: 2 of 4, ")
@@ -37,7 +37,7 @@ def test_a_terminal_has_a_bar(monkeypatch):
     assert "1 failed" in text
 
 
-def test_while_one_submission_hangs_the_time_left_grows():
+def test_the_time_left_grows_while_a_submission_hangs():
     clock = [0.0]
     bar = Progress(get_time=lambda: clock[0])
     bar.add_task("hw", total=3, completed=1, graded=1, failed=0)

@@ -1,4 +1,4 @@
-"""What the writer records, and what it keeps when it is interrupted."""
+"""What the writer records, and what stays after an interrupt."""
 
 import datetime
 import errno
@@ -77,7 +77,7 @@ def test_marks_comments_and_files_are_recorded_and_found_again(course):
     assert path.stat().st_mode & 0o777 == 0o444
 
 
-def test_in_a_shared_course_the_group_may_write_what_grading_makes(course):
+def test_in_a_shared_course_graded_files_are_writable_for_the_group(course):
     config = course.root / "nbgrader_config.py"
     config.write_text(config.read_text() + "c.CourseDirectory.groupshared = True\n")
     course = open_course(course.root)
@@ -96,7 +96,7 @@ def test_in_a_shared_course_the_group_may_write_what_grading_makes(course):
     assert {mode for path, mode in modes.items() if path.is_file()} == {0o664}
 
 
-def test_what_lies_beside_a_notebook_is_kept_under_the_longest_name_that_it_may_have(course):
+def test_a_file_beside_a_notebook_is_kept_even_with_the_longest_name(course):
     name = "data/" + "x" * 251 + ".csv"
     path = course.root / "submitted" / "ann" / HW / name
     path.parent.mkdir()
@@ -106,10 +106,12 @@ def test_what_lies_beside_a_notebook_is_kept_under_the_longest_name_that_it_may_
     assert (status, "ann" in rows(course.root, HW)) == (0, True), said
     graded = course.root / "autograded" / "ann" / HW
     assert [one.name for one in (graded / "data").iterdir()] == [path.name]
-    assert "data/settings.json" in (graded / f"{HW}.ipynb").read_text()  # a note says what is not
+    assert (
+        "data/settings.json" in (graded / f"{HW}.ipynb").read_text()
+    )  # a note names the omitted files
 
 
-def test_files_that_cannot_be_put_in_place_leave_the_old_ones(course, monkeypatch):
+def test_if_new_files_cannot_be_put_in_place_the_old_ones_stay(course, monkeypatch):
     job, rename = job_of(course, "ann"), Path.rename
     folder = course.root / "autograded" / "ann" / HW
 
@@ -128,7 +130,7 @@ def test_files_that_cannot_be_put_in_place_leave_the_old_ones(course, monkeypatc
     assert [path.name for path in folder.parent.iterdir()] == [HW]
 
 
-def test_old_marks_go_and_marks_by_hand_and_extra_credit_stay(course):
+def test_old_automatic_marks_are_replaced_and_marks_by_hand_and_extra_credit_stay(course):
     job = job_of(course, "ann")
     with Writer(course) as writer:
         writer.record(job, result())
@@ -139,7 +141,7 @@ def test_old_marks_go_and_marks_by_hand_and_extra_credit_stay(course):
     assert marks(course) == {"test": (None, None, 0.5, True), "why": (None, 3.0, None, True)}
 
 
-def test_what_failed_for_no_fault_of_the_learner_is_open_and_not_done(course):
+def test_a_failure_that_is_not_the_learners_leaves_the_submission_open(course):
     job = job_of(course, "ann")
     another = replace(job, submission=replace(job.submission, files={"a.csv": b"1"}))
     failed = result(test=None, problem="killed", retryable=True)
@@ -151,14 +153,14 @@ def test_what_failed_for_no_fault_of_the_learner_is_open_and_not_done(course):
             assert marks(course)["test"] == (None, None, None, True)
         writer.record(job, result())
         before = marks(course), recorded(writer), files(course)
-        for one in (job, another):  # what was graded before stays
+        for one in (job, another):  # earlier grades stay
             assert not writer.record(one, failed)
             assert not writer.record(one, broken)
         assert (marks(course), recorded(writer), files(course)) == before
 
 
 @pytest.mark.parametrize("breaks", ["UPDATE grade", "INSERT INTO open_the_hood_graded"])
-def test_what_breaks_in_the_middle_leaves_the_old_marks_and_files(course, breaks):
+def test_an_error_in_the_middle_leaves_the_old_marks_and_files(course, breaks):
     def killed(connection, cursor, statement, *_):
         if statement.startswith(breaks):
             raise KeyboardInterrupt
@@ -190,8 +192,8 @@ def test_one_submission_is_one_transaction_of_few_queries(course):
         assert len(queries) < 25
 
 
-def test_no_query_reads_a_whole_table_that_grows(course):
-    """With a table scan the ten-thousandth submission would cost more than the tenth."""
+def test_no_query_reads_a_whole_growing_table(course):
+    """With a table scan, the ten-thousandth submission would cost more than the tenth."""
     queries = []
     job = job_of(course, "ann")
     job = replace(job, submission=replace(job.submission, timestamp="2026-01-02"))
@@ -243,7 +245,7 @@ def test_a_locked_gradebook_is_waited_for(course):
     assert marks(course)["test"][0] == 2.0
 
 
-def test_a_gradebook_that_stays_locked_is_said_and_nothing_is_half_recorded(course):
+def test_a_gradebook_that_stays_locked_is_reported_and_nothing_is_half_recorded(course):
     lock = sqlite3.connect(course.root / "gradebook.db")
     with Writer(course, patience=0.2) as writer:
         lock.execute("BEGIN IMMEDIATE")
@@ -256,7 +258,7 @@ def test_a_gradebook_that_stays_locked_is_said_and_nothing_is_half_recorded(cour
     assert marks(course)["test"][0] == 2.0
 
 
-def test_a_full_disk_is_said_and_what_was_there_stays(course, monkeypatch):
+def test_a_full_disk_is_reported_and_the_old_files_stay(course, monkeypatch):
     job = job_of(course, "ann")
     with Writer(course) as writer:
         writer.record(job, result())
@@ -266,7 +268,7 @@ def test_a_full_disk_is_said_and_what_was_there_stays(course, monkeypatch):
             raise OSError(28, "No space left on device")
 
         monkeypatch.setattr(module, "_write_file", full)
-        with pytest.raises(UserError, match="no space left.*same command again"):
+        with pytest.raises(UserError, match="its disk is full.*same command again"):
             writer.record(replace(job, id="new"), result(test=0.0))
         assert recorded(writer).job_id == job.id
         assert files(course) == before
@@ -274,7 +276,7 @@ def test_a_full_disk_is_said_and_what_was_there_stays(course, monkeypatch):
     assert [p.name for p in (course.root / "autograded" / "ann").iterdir()] == [HW]
 
 
-def test_a_full_database_is_said(course):
+def test_a_full_database_is_reported(course):
     job = job_of(course, "ann")
     with Writer(course) as writer:
         with writer.gradebook.engine.connect() as connection:
@@ -293,7 +295,7 @@ def test_a_full_database_is_said(course):
             fill()
 
 
-def test_whether_the_gradebook_knows_the_lab_as_it_is(course):
+def test_a_change_of_the_lab_is_noticed_in_the_gradebook(course):
     from hood.grader.batch.intake import read_lab
 
     lab = read_lab(course, HW)

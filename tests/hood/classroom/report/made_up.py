@@ -1,4 +1,4 @@
-"""Write an invented graded class, gradebook and autograded notebooks, without running anything.
+"""Write an invented graded class, gradebook and autograded notebooks, without running code.
 
     python -m tests.hood.classroom.report.made_up FOLDER 2000
 

@@ -1,4 +1,4 @@
-"""Answers that are alike: whose are shown to whoever teaches, and what says nothing."""
+"""Answers that are alike: which are shown to the instructor, and which are ignored."""
 
 import time
 
@@ -31,7 +31,7 @@ STUB = "def softmax(x: Tensor, dim: int = -1) -> Tensor:\n    raise NotImplement
 
 
 def long(number=0, lines=ENOUGH // 5 + 1, name="x"):
-    """Return code that only another with the same number, and number of lines, is like."""
+    """Return code that is only like code with the same number and length."""
     body = "".join(f"    {name}{k} = {name} + {number + k}\n" for k in range(lines))
     return f"def f({name}):\n{body}    return {name}\n"
 
@@ -41,7 +41,7 @@ def graded(student, **code):
 
 
 def found(*learners, stubs=None):
-    """Return whose answers to what are alike."""
+    """Return the groups of learners with similar answers, and their exercises."""
     seen = Alike(stubs or {}, TITLES, LearnerNames())
     for one in learners:
         seen.add(one)
@@ -52,7 +52,7 @@ def others(many, start=1000):
     return [graded(f"other{k}", twice=long(start * (k + 1))) for k in range(many)]
 
 
-def test_names_annotations_comments_and_docstrings_are_seen_through():
+def test_names_annotations_comments_and_docstrings_are_ignored():
     assert shape(ONE).digest == shape(RENAMED).digest
 
 
@@ -61,18 +61,18 @@ def test_names_annotations_comments_and_docstrings_are_seen_through():
     [
         ("keepdim=True", "keepdim=False"),  # a constant
         ("amax", "max"),  # an attribute
-        ("powers.sum", "shifted.sum"),  # another of one's own names
+        ("powers.sum", "shifted.sum"),  # another name that the code binds
         ("exp()", "exp().clone()"),
         ("dim: int = -1", "dim: int = 1"),
         ("x - x.amax", "y - x.amax"),  # a name that the code does not bind
     ],
 )
-def test_what_computes_something_else_is_not_alike(old, new):
+def test_code_that_computes_something_else_is_not_alike(old, new):
     assert old in ONE
     assert shape(ONE.replace(old, new)).digest != shape(ONE).digest
 
 
-def test_what_stands_in_another_place_is_not_alike():
+def test_code_in_another_place_is_not_alike():
     assert shape("{**b, a: c}").digest != shape("{a: b, **c}").digest
     assert shape("f(a)(b)").digest != shape("f(a, b)").digest
     assert shape("def f(a, *, b, c=d): pass").digest != shape("def f(a, *, b=d, c): pass").digest
@@ -91,16 +91,16 @@ def test_what_stands_in_another_place_is_not_alike():
         ("lambda a, *b, **c: (a, b, c)", "lambda x, *y, **z: (x, y, z)"),
     ],
 )
-def test_every_name_that_code_binds_is_seen_through(one, other):
+def test_every_name_that_code_binds_is_ignored(one, other):
     assert shape(one) == shape(other)
 
 
-def test_two_with_long_answers_alike_are_told_whatever_their_names():
+def test_two_similar_long_answers_are_reported():
     learners = [graded("ana", twice=long()), graded("ben", twice=long(name="y")), *others(20)]
     assert found(*learners) == [({"Ana", "Ben"}, (TITLES["twice"],))]
 
 
-def test_what_is_short_alone_counts_with_another_exercise():
+def test_a_short_answer_counts_together_with_another_exercise():
     half = {"lines": ENOUGH // 10 + 1}
     short = [graded(one, twice=long(**half)) for one in ("ana", "ben")]
     both = [graded(one, twice=long(**half), softmax=long(7, **half)) for one in ("ana", "ben")]
@@ -109,7 +109,7 @@ def test_what_is_short_alone_counts_with_another_exercise():
     assert found(*both, *others(20)) == [({"Ana", "Ben"}, (TITLES["twice"], TITLES["softmax"]))]
 
 
-def test_many_short_ones_alike_say_nothing(monkeypatch):
+def test_many_similar_short_answers_are_ignored(monkeypatch):
     few = {"lines": 3}
     assert shape(long(**few)).nodes < LEAST
     monkeypatch.setattr(alike, "ENOUGH", 10)
@@ -117,7 +117,7 @@ def test_many_short_ones_alike_say_nothing(monkeypatch):
     assert found(graded("ana", **names), graded("ben", **names), *others(20)) == []
 
 
-def test_what_many_share_says_nothing_and_three_are_one_group():
+def test_a_common_answer_is_ignored_and_three_learners_are_one_group():
     def sharing(many, others_too):
         return found(*[graded(f"l{k}", twice=long()) for k in range(many)], *others(others_too))
 
@@ -128,20 +128,20 @@ def test_what_many_share_says_nothing_and_three_are_one_group():
     assert sharing(3, 6) == []  # a third of the class
 
 
-def test_two_groups_with_the_same_exercises_stay_apart():
+def test_two_groups_with_the_same_exercises_stay_separate():
     learners = [graded(f"a{k}", twice=long(1)) for k in range(2)]
     learners += [graded(f"b{k}", twice=long(2)) for k in range(2)]
     assert [one for one, _ in found(*learners, *others(20))] == [{"A0", "A1"}, {"B0", "B1"}]
 
 
-def test_the_stub_says_nothing_nor_does_what_adds_little_to_it():
+def test_the_stub_and_small_additions_to_it_are_ignored():
     stub = long(5)
     learners = [graded("ana", twice=stub + "\nz = 1"), graded("ben", twice=stub + "\nz = 1")]
     assert found(*learners, *others(20), stubs={"twice": stub}) == []
     assert found(*learners, *others(20)) != []
 
 
-def test_stubs_are_those_that_learners_get(tmp_path):
+def test_stubs_are_those_of_the_release(tmp_path):
     root = make_course(tmp_path / "course", [])
     path = root / "source" / LAB / f"{LAB}.ipynb"
     solved = (
@@ -177,13 +177,13 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("kind", HOSTILE)
-def test_no_code_stops_the_report_or_costs_much(kind):
+def test_no_code_stops_or_delays_the_report(kind):
     began = time.process_time()
     shape(HOSTILE[kind])
     assert time.process_time() - began < 3  # a fifth of a second, mostly
 
 
-def test_what_takes_too_much_work_is_left_out_and_said(monkeypatch):
+def test_code_with_too_much_work_is_left_out_and_reported(monkeypatch):
     real = alike.shape
 
     def endless(code):
@@ -210,7 +210,7 @@ def crowd_with(code, many=20):
     return [*learners, *pair]
 
 
-def test_the_page_has_them_folded_with_their_limits_and_a_way_to_the_notebooks(tmp_path):
+def test_the_page_folds_them_and_states_the_limits_and_links_the_notebooks(tmp_path):
     page = page_of(tmp_path, crowd_with(long(5)))
     seen = Elements(page)
     assert "script" not in seen.tags
@@ -218,14 +218,14 @@ def test_the_page_has_them_folded_with_their_limits_and_a_way_to_the_notebooks(t
     about = page.partition('id="alike"')[2].partition("</section>")[0]
     assert about.count("<details>") == 1
     assert "<details open" not in about
-    assert "That is a hint and no proof" in about
+    assert "This is a hint, not proof" in about
     assert TITLES["twice"] in about
     assert f"../../autograded/ana/{LAB}/{LAB}.ipynb" in about
     assert f"../../autograded/ben/{LAB}/{LAB}.ipynb" in about
     assert "First3" not in about
 
 
-def test_with_names_hidden_the_hint_has_none_either(tmp_path):
+def test_with_hidden_names_the_hint_has_no_names(tmp_path):
     page = page_of(tmp_path, crowd_with(long(5)), hide_names=True)
     about = page.partition('id="alike"')[2].partition("</section>")[0]
     who = pseudonyms(tmp_path / "course")
@@ -235,5 +235,5 @@ def test_with_names_hidden_the_hint_has_none_either(tmp_path):
     assert "href" not in about
 
 
-def test_without_any_nothing_is_said(tmp_path):
+def test_without_similar_answers_the_page_says_nothing(tmp_path):
     assert "alike" not in page_of(tmp_path, [Made("ana"), Made("ben")]).partition("<main>")[2]

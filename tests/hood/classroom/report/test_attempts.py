@@ -1,4 +1,4 @@
-"""How many verdicts an exercise took, from the checks that the service has stored."""
+"""The number of verdicts that an exercise took, from the service's stored checks."""
 
 from types import SimpleNamespace
 
@@ -22,10 +22,10 @@ def ask(queue, learner, earned, *mistakes, exercise="twice", lab="99_tiny", teac
     queue.done(queue.take(), {"earned": earned, "most": 2.0, "explanations": said}, {})
 
 
-def test_learners_are_counted_by_the_verdicts_that_they_needed(url):
+def test_learners_are_counted_by_the_number_of_their_verdicts(url):
     queue = Queue(url)
     ask(queue, "ana", 2.0)
-    ask(queue, "ana", 0.0, "squared")  # afterwards, and so not counted
+    ask(queue, "ana", 0.0, "squared")  # later, and so not counted
     for points in (0.0, 1.0, 2.0):
         ask(queue, "bo", points, *(["squared"] if points < 2 else []))
     for points in (0.0, 0.0, 0.0, 2.0):
@@ -39,7 +39,7 @@ def test_learners_are_counted_by_the_verdicts_that_they_needed(url):
     assert found["twice"].misconceptions == {"squared": 2, "half": 1}
 
 
-def test_where_nobody_asked_there_is_nothing(url):
+def test_without_checks_there_is_no_count(url):
     assert attempts_of(url, "99_tiny") == {}
     Queue(url)
     assert attempts_of(url, "99_tiny") == {}
@@ -51,7 +51,7 @@ def test_the_class_report_shows_it(tmp_path, mistakes):
     hand_in(course, "ana", "01_one", {"first": 4.0, "second": 6.0, "third": 5.0, "why": 5.0}, None)
     queue = Queue(course.directory.db_url)
     (course.root / "course.yml").write_text("left: [eve]\nlabs: {one: {}}")
-    ask(queue, "eve", 2.0, exercise="first", lab="01_one")  # who left, and is not counted
+    ask(queue, "eve", 2.0, exercise="first", lab="01_one")  # left the class, and is not counted
     for earned in (0.0, 2.0):
         ask(queue, "ana", earned, *(() if earned else mistakes), exercise="first", lab="01_one")
     report.run(SimpleNamespace(lab="01_one", out=None, hide_names=False), course.root)

@@ -82,19 +82,19 @@ def test_headline_numbers(tmp_path):
     wrong = {"softmax": verdict("softmax", 0.0, problem="wrong shape")}
     learners = [Made("ada"), Made("bob", manual={TASK: 2.0}), Made("eve", verdicts=wrong)]
     text = Elements(page_of(tmp_path, learners)).text
-    # ten automatic points: 10, 10 and 5
+    # of ten automatic points, the learners have 10, 10 and 5
     assert "graded 3 on average 83 % median 100 % need a person 0" in text
     assert "of the 10 points that are given automatically; 2 marks by hand wait" in text
 
 
-def test_marks_by_hand_count_once_they_are_all_there(tmp_path):
+def test_marks_by_hand_count_when_all_are_given(tmp_path):
     learners = [Made(name, manual={TASK: 2.0}) for name in ("ada", "bob")]
     text = Elements(page_of(tmp_path, learners)).text
     assert "on average 86 %" in text  # 12 of 14
     assert "Percentages are of all 14 points" in text
 
 
-def test_the_page_needs_nothing_but_itself(page):
+def test_the_page_is_self_contained(page):
     found = Elements(page)
     assert "script" not in found.tags
     assert not [link for link in found.links if re.match(r"[a-z]+:|//", link)]
@@ -102,12 +102,12 @@ def test_the_page_needs_nothing_but_itself(page):
     assert "default-src 'none'" in page
 
 
-def test_every_figure_has_its_sentence_and_its_words(page):
+def test_every_figure_has_a_sentence_and_alternative_text(page):
     assert page.count("<figure>") == page.count("<figcaption>") == 2
     assert len(re.findall(r'<div[^>]*role="img" aria-label="[^"]{80,}"', page)) == 2
 
 
-def test_every_link_leads_somewhere(course, page):
+def test_every_link_has_a_target(course, page):
     found = Elements(page)
     folder = course / "reports" / LAB
     for link in set(found.links):
@@ -120,7 +120,7 @@ def test_every_link_leads_somewhere(course, page):
     assert len(found.ids) == len(set(found.ids))
 
 
-def test_feedback_is_linked_when_it_is_there(tmp_path):
+def test_feedback_is_linked_if_it_exists(tmp_path):
     learner = Made("ada", metadata={"notes": [{"kind": "foreign"}]})
     course = make_course(tmp_path / "course", [learner])
     link = f"../../feedback/ada/{LAB}/{LAB}.html"
@@ -131,7 +131,7 @@ def test_feedback_is_linked_when_it_is_there(tmp_path):
     assert link in Elements(report(course)[1]).links
 
 
-def test_misconceptions_with_count_explanation_and_lesson(tmp_path):
+def test_misconceptions_have_count_explanation_and_lesson(tmp_path):
     wrong = {"twice": verdict("twice", 0.0, misconceptions={"squared": "`x` times itself."})}
     learners = [Made(f"m{k}", verdicts=wrong) for k in range(3)] + [Made("ada")]
     page = page_of(tmp_path, learners)
@@ -141,15 +141,31 @@ def test_misconceptions_with_count_explanation_and_lesson(tmp_path):
     assert "<code>x</code> times itself." in page
 
 
-def test_unexplained_answers_show_what_the_check_saw(tmp_path):
+def test_unexplained_answers_show_the_checks_observation(tmp_path):
     odd = {"softmax": verdict("softmax", 0.0, problem="wrong shape")}
     text = Elements(page_of(tmp_path, [Made(f"m{k}", verdicts=odd) for k in range(3)])).text
-    assert "3 of the 3 that are not right match no known misconception" in text
-    assert "“wrong shape” (3)" in text
+    assert "3 of the 3 wrong answers match no known misconception" in text
+    assert "The check found: “wrong shape” (3)" in text
+
+
+@pytest.mark.parametrize(
+    ("texts", "said"),
+    [
+        ("abc", "The check found: “a”; “b”; “c”."),
+        ("aabbccd", "The check found most often: “a” (2); “b” (2); “c” (2)."),
+        ("abcd", "The check found, among other things: “a”; “b”; “c”."),
+    ],
+)
+def test_the_report_says_most_often_only_if_it_is_true(tmp_path, texts, said):
+    learners = [
+        Made(f"m{k}", verdicts={"softmax": verdict("softmax", 0.0, problem=text)})
+        for k, text in enumerate(texts)
+    ]
+    assert said in Elements(page_of(tmp_path, learners)).text
 
 
 @pytest.mark.parametrize("evil", [EVIL, QUOTED])
-def test_what_learners_write_is_inert(tmp_path, evil):
+def test_learners_text_is_inert(tmp_path, evil):
     name = "".join(sign for sign in evil if sign != "/")  # an id is a folder's name
     wrong = verdict("twice", 0.0, misconceptions={evil: evil}) | {"reads": evil, "lesson": evil}
     odd = verdict("softmax", 0.0, problem=evil)
@@ -168,7 +184,7 @@ def test_what_learners_write_is_inert(tmp_path, evil):
     assert evil.split("`")[0] in "".join(found.texts)  # shown, as text
 
 
-def test_hidden_names_are_nowhere(tmp_path):
+def test_hidden_names_do_not_appear(tmp_path):
     note = {"kind": "changed", "message": "", "cell": "twice"}
     learners = [
         Made(
@@ -189,11 +205,11 @@ def test_hidden_names_are_nowhere(tmp_path):
     assert "learner " in (course / "reports" / LAB / "index.html").read_text()
     with (course / "reports" / LAB / "learners.csv").open(encoding="utf-8-sig") as file:
         shown = [row["learner"] for row in csv.DictReader(file)]
-    assert shown == sorted(shown)  # the order of the ids would tell who is who
+    assert shown == sorted(shown)  # the order of the ids would reveal the learners
 
 
-def test_what_is_only_claimed_is_said(page):
-    assert "own processes: which operators ran." in page
+def test_claims_are_reported(page):
+    assert "it was not checked: which operators ran." in page
 
 
 @pytest.mark.parametrize(
@@ -205,40 +221,40 @@ def test_what_is_only_claimed_is_said(page):
         ([None, None], "Whether the code ran in a sandbox was not recorded"),
     ],
 )
-def test_the_sandbox_is_spoken_of(tmp_path, states, says):
+def test_the_sandbox_is_mentioned(tmp_path, states, says):
     learners = [Made(f"s{k}", metadata={"sandbox": state}) for k, state in enumerate(states)]
     text = Elements(page_of(tmp_path, learners)).text
     assert says in text
     assert ("Treat these marks as unverified" in text) is (False in states)
 
 
-def test_a_class_of_nobody_has_a_page(tmp_path):
+def test_an_empty_class_has_a_page(tmp_path):
     status, page = report(make_course(tmp_path / "course", []))
     assert status == 0
-    assert "Nobody has handed in anything that was graded." in page
+    assert "No submission has been graded." in page
 
 
-def test_unfinished_grading_is_said_by_page_and_exit_status(tmp_path):
+def test_unfinished_grading_is_shown_by_page_and_exit_status(tmp_path):
     course = make_course(tmp_path / "course", [Made("ada"), Made("bob", scores={"twice": None})])
     status, page = report(course)
     assert status == 1
-    assert "Not graded to the end" in page
+    assert "Grading not finished" in page
     with (course / "reports" / LAB / "learners.csv").open(encoding="utf-8-sig") as file:
         states = {(r["student"], r["exercise"]): r["status"] for r in csv.DictReader(file)}
     assert states["bob", "twice"] == "not graded"
 
 
-def test_what_was_handed_in_and_never_graded_is_said(tmp_path):
+def test_ungraded_submissions_are_reported(tmp_path):
     course = make_course(tmp_path / "course", [Made("ada", manual={TASK: 1.0})])
     for student in ("ada", "bob"):
         (course / "submitted" / student / LAB).mkdir(parents=True)
     status, page = report(course)
     assert status == 1
-    assert "Grade what has never been graded" in page
-    assert "One submission handed in that the gradebook does not know." in page
+    assert "Grade the new submissions" in page
+    assert "One submission is on disk but not in the gradebook." in page
 
 
-def test_a_lab_is_found_by_its_number_and_written_where_asked(tmp_path):
+def test_a_lab_is_found_by_its_number_and_the_page_goes_to_the_chosen_path(tmp_path):
     course = make_course(tmp_path / "course", [Made("ada")])
     (course / "phases" / LAB).mkdir()
     (course / "phases" / LAB / "lab.py").touch()
@@ -267,7 +283,7 @@ def test_durations_in_words(seconds, words):
     assert duration(seconds) == words
 
 
-def test_a_link_leads_to_the_lesson(tmp_path):
+def test_a_link_opens_the_lesson(tmp_path):
     for name in ("01_rows.ipynb", "start.ipynb"):
         (tmp_path / "notebooks").mkdir(exist_ok=True)
         (tmp_path / "notebooks" / name).touch()
@@ -275,7 +291,7 @@ def test_a_link_leads_to_the_lesson(tmp_path):
     assert found == {"01": "notebooks/01_rows.ipynb"}
 
 
-def test_every_learner_is_in_one_bar_and_full_marks_have_their_own():
+def test_every_learner_is_in_one_bar_and_full_marks_have_a_bar():
     found = bins([0, 0.9, 1, 5, 9.99, 10, 10, 10.5], most=10)
     assert list(found.values()) == [2, 1, 0, 0, 0, 1, 0, 0, 0, 1, 3]
     assert list(found)[-1] == "all"
@@ -286,12 +302,12 @@ def test_every_learner_is_in_one_bar_and_full_marks_have_their_own():
     ("points", "title"),
     [
         ([10, 10], "Everyone earned every point"),
-        ([4, 6, 8], "Half of the class earned 6 of 10 points or more"),
+        ([4, 6, 8], "The median is 6 of 10 points"),
         ([0, 5, 5, 10],
-         "Half of the class earned 5 of 10 points or more; 1 earned all of them and 1 none"),
+         "The median is 5 of 10 points; 1 earned all of them and 1 none"),
     ],
 )  # fmt: skip
-def test_the_histograms_sentence(points, title):
+def test_the_histogram_has_a_sentence(points, title):
     assert scores_say(points, 10) == title
 
 
@@ -306,7 +322,7 @@ def test_the_hardest_exercise_is_named_without_its_number():
     found = hardest_say([tallied("easy", full=9, nothing=1), tallied("hard", full=2, nothing=6)])
     assert found == "“hard” was the hardest: 2 of the 8 who tried it earned all its points"
     easy = hardest_say([tallied("one", full=19, some=1), tallied("two", full=20)])
-    assert easy == "Every exercise was within reach of nearly everyone"
+    assert easy == "In every exercise, learners earned nearly all of the points"
 
 
 def test_bars_are_as_large_as_their_counts(tmp_path):

@@ -22,7 +22,7 @@ def test_a_text_that_a_spreadsheet_would_run_is_disarmed(sign):
 
 
 @pytest.mark.parametrize("value", ["Ada", "a-b", "1 + 1", "", -1.5, 2])
-def test_everything_else_is_left(value):
+def test_every_other_text_is_unchanged(value):
     assert safe(value) == value
 
 
@@ -55,7 +55,7 @@ def test_a_row_for_each_learner_and_exercise(tmp_path):
     assert (by["bob", "why"]["points"], by["bob", "why"]["manual"]) == ("2.0", "marked")
 
 
-def test_what_could_not_be_read_waits_for_nobody_and_was_not_left_out_by_the_learner(tmp_path):
+def test_an_unreadable_answer_neither_waits_for_a_mark_nor_counts_as_missing(tmp_path):
     stub = verdict("twice", 0.0, problem="not attempted yet", status="not attempted")
     unread = Made("ada", verdicts={"twice": stub}, scores=dict.fromkeys(POINTS))
     unread.metadata = {"notes": [{"kind": "unreadable"}]}

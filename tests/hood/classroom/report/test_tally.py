@@ -41,11 +41,11 @@ def test_outcomes_of_an_exercise_add_up(counted):
         )
 
 
-def test_exercises_stand_in_the_labs_order(counted):
+def test_exercises_are_in_the_labs_order(counted):
     assert [exercise.name for exercise in counted[0].exercises] == list(TITLES)
 
 
-def test_time_is_added_up(counted):
+def test_times_are_added_up(counted):
     assert counted[0].seconds == 60 * 2.0
     assert counted[0].longest[0] == 2.0
 
@@ -77,4 +77,4 @@ def test_points_that_were_withheld_are_not_counted_as_lost(tmp_path):
     exercise = next(one for one in tally.exercises if one.name == "softmax")
     assert (exercise.marked, exercise.full, exercise.some, exercise.nothing) == (3, 2, 1, 0)
     assert exercise.share == pytest.approx((3 + 1 + 5) / (3 + 3 + 5))
-    assert tally.counted[1] == sum(POINTS.values())  # one learner could earn them all
+    assert tally.counted[1] == sum(POINTS.values())  # one learner could earn all of them

@@ -31,7 +31,7 @@ def right(count, **more):
     return [Made(f"ok{k}", manual={TASK: 4.0}, **more) for k in range(count)]
 
 
-def test_nothing_is_left_to_do_where_all_is_well(told):
+def test_without_problems_there_is_nothing_to_do(told):
     assert told(right(12)) == []
 
 
@@ -47,16 +47,16 @@ def test_a_common_mistake_sends_the_class_back_to_its_section(told):
     ]
 
 
-def test_marks_of_two_versions_are_told(told):
+def test_marks_of_two_versions_are_reported(told):
     newest = right(9, metadata={"key": "b-its own"})
     older = [Made(f"m{k}", manual={TASK: 4.0}, metadata={"key": "a-its own"}) for k in range(2)]
     nobody_knows = [Made("p", manual={TASK: 4.0})]  # graded by nbgrader itself
     [(group, do, why)] = told(older + newest + nobody_knows)
     assert (group, do) == (MARKS, "Bring all marks to one version")
-    assert why.startswith("2 submissions have marks of another version")
+    assert why.startswith("2 submissions were graded with another version")
 
 
-def test_a_rare_mistake_does_not(told):
+def test_a_rare_mistake_does_not_send_the_class_back(told):
     wrong = {"twice": verdict("twice", 0.0, misconceptions={"squared": "multiplied by itself."})}
     assert (
         told([*right(10), *(Made(f"m{k}", "", "", wrong, {}, {TASK: 1}) for k in range(2))]) == []
@@ -67,20 +67,20 @@ def test_unexplained_answers_ask_for_a_new_misconception(told):
     odd = {"softmax": verdict("softmax", 0.0, problem="wrong shape")}
     found = told(right(9) + [Made(f"m{k}", manual={TASK: 4.0}, verdicts=odd) for k in range(4)])
     assert [(group, do) for group, do, _ in found] == [
-        (LAB, "Read a few wrong answers to `softmax`, and name what you find")
+        (LAB, "Read a few wrong answers to `softmax`, and add what you find: `hood wrong`")
     ]
-    assert found[0][2] == "4 of 4 that are not right match no known misconception."
+    assert found[0][2] == "4 of 4 wrong answers match no known misconception."
 
 
 @pytest.mark.parametrize("tried", [9, 10])
-def test_an_exercise_that_hardly_anyone_solved_is_looked_at(told, tried):
+def test_an_exercise_that_hardly_anyone_solved_is_listed(told, tried):
     wrong = {"softmax": verdict("softmax", 0.0, misconceptions={"a row": "added up columns."})}
     found = told([Made(f"m{k}", manual={TASK: 4.0}, verdicts=wrong) for k in range(tried)])
-    look = "Hardly anyone solved it: is it asked clearly, is it taught?"
+    look = "Hardly anyone solved it: is the question clear, and is it taught?"
     assert ((LAB, "Look at `softmax` again", look) in found) is (tried == 10)
 
 
-def test_words_wait_for_a_person(told):
+def test_answers_in_words_wait_for_a_mark(told):
     [task] = told([Made("ada"), Made("bob")])
     assert task == (
         MARKS,
@@ -89,7 +89,7 @@ def test_words_wait_for_a_person(told):
     )
 
 
-def test_people_come_first_and_few_are_named(told):
+def test_learners_come_first_and_a_few_are_named(told):
     note = {"kind": "settings", "message": "", "cell": "twice"}
     learners = right(5)
     learners[0].metadata = {"notes": [{"kind": "unreadable"}]}
@@ -99,10 +99,10 @@ def test_people_come_first_and_few_are_named(told):
     learners[4].metadata = {"notes": [{"kind": "timestamp"}]}
     found = told(learners + right(0))
     assert [do for _, do, _ in found] == [
-        "Grade again what was not graded to its end",
-        "Ask for what could not be read",
-        "Look for the work in the copies",
-        "Ask when it was handed in",
+        "Grade these submissions again",
+        "Ask for the unreadable files",
+        "Check the copies for the work",
+        "Find out when they were handed in",
         "Ask about edited tests or settings",
     ]
     assert found[1][2] == "One submission with a notebook that could not be read: Ada Example."

@@ -1,4 +1,4 @@
-"""What a learning platform gets: for whom, on which scale, and below which heading."""
+"""The files for learning platforms: their learners, scales and headings."""
 
 import csv
 import json
@@ -14,7 +14,7 @@ from hood.classroom.results.exports import Kind
 from hood.classroom.rules.reading import FILE
 from tests.hood.classroom.rules.book import LABS, hand_in, make_book
 
-LAB = "02_two"  # 20 points, of which a machine without a GPU asks for 16
+LAB = "02_two"  # 20 points; a machine without a GPU asks for 16 of them
 ROSTER = "Login,Mail,Number\nana,ana@example.org,7\nben,,8\nkai,kai@example.org,9\n"
 CAME = datetime(2026, 10, 1)
 
@@ -24,7 +24,9 @@ def course(tmp_path):
     made = make_book(tmp_path / "course")
     (made.root / "class.csv").write_text(ROSTER)
     whole = dict(LABS[LAB])
-    hand_in(made, "ana", LAB, whole | {"fourth": 6.0}, CAME, {"fourth": 4.0})  # all that was asked
+    hand_in(
+        made, "ana", LAB, whole | {"fourth": 6.0}, CAME, {"fourth": 4.0}
+    )  # all points that were asked for
     hand_in(made, "ben", LAB, whole | {"fourth": 8.0, "fifth": 0.0}, CAME)
     hand_in(made, "kai", LAB, whole | {"because": None}, CAME)
     return made
@@ -47,13 +49,13 @@ def doubts(course, rules, capsys):
     return said, [line[2:] for line in said.splitlines() if line.startswith("? ")]
 
 
-def test_who_reached_all_that_could_be_asked_for_has_all_of_the_lab(course, capsys):
-    """16 of 16 counts as much as 20 of 20, and a platform has one maximum for everybody."""
+def test_all_askable_points_are_the_full_score_of_the_lab(course, capsys):
+    """16 of 16 counts as much as 20 of 20, because a platform has one maximum for all learners."""
     heads, *lines = rows(course, Kind.MOODLE, "labs: {two: {}}")
     assert (heads, lines) == (["Username", LAB], [["ana", "20"], ["ben", "16"], ["kai", "-"]])
     assert (
-        "02_two: the scores of 1 are in proportion to the lab's 20 points, as they could not be "
-        "asked for all of them."
+        "02_two: the scores of 1 learner are scaled to the lab's 20 points, because some checks "
+        "could not run."
     ) in capsys.readouterr().out
     heads, possible, *lines = rows(course, Kind.CANVAS, "labs: {two: {}}")
     assert possible == ["Points Possible", "", "", "", "", "20"]
@@ -74,17 +76,17 @@ def test_who_reached_all_that_could_be_asked_for_has_all_of_the_lab(course, caps
         ("drop: [fourth, fifth], bonus: [because]", "0", ["8", "8"]),
     ],
 )
-def test_possible_points_are_those_of_the_lab_whoever_stands_first(course, rules, possible, scores):
+def test_possible_points_are_the_labs_in_any_order_of_learners(course, rules, possible, scores):
     _, second, *lines = rows(course, Kind.CANVAS, f"labs: {{two: {{{rules}}}}}")
     assert second[-1] == possible
     assert [line[-1] for line in lines][:2] == scores
 
 
-def test_of_whom_nothing_could_be_asked_there_is_no_score(course, capsys):
+def test_a_learner_without_askable_points_has_no_score(course, capsys):
     hand_in(course, "ana", LAB, dict(LABS[LAB]) | {"fourth": 0.0}, CAME, {"fourth": 10.0})
     lines = rows(course, Kind.MOODLE, "labs: {two: {drop: [fifth, because]}}")[1:]
     assert lines == [["ana", "-"], ["ben", "8"], ["kai", "10"]]
-    assert "02_two: no score for ana, who could not be asked" in capsys.readouterr().out
+    assert "02_two: no score for ana, because no check could run" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -99,7 +101,7 @@ def test_of_whom_nothing_could_be_asked_there_is_no_score(course, capsys):
         ("id: Login", "identify: Mail", "Mail", ["ana@example.org", "kai@example.org"]),
     ],
 )
-def test_the_heading_for_moodle_is_that_of_what_stands_below_it(
+def test_moodles_heading_names_the_kind_of_id_below_it(
     course, roster, moodle, heading, users, capsys
 ):
     roster = f"roster: {{file: class.csv, {roster}}}" if roster else ""
@@ -107,64 +109,65 @@ def test_the_heading_for_moodle_is_that_of_what_stands_below_it(
     heads, *lines = rows(course, Kind.MOODLE, rules)
     assert (heads[0], [line[0] for line in lines]) == (heading, users)
     if len(users) < 3:
-        assert "Left out, without anything below 'Mail' in the roster: ben." in (
+        assert "Left out, because the cell below 'Mail' in the roster is empty: ben." in (
             capsys.readouterr().out
         )
         said, asked = doubts(course, rules, capsys)
-        assert asked == ["ben has nothing below 'Mail' in the roster: no line for Moodle"]
-        assert "An export for Moodle names learners by the column 'Mail'." in said
+        assert asked == [
+            "ben has an empty cell below 'Mail' in the roster, so an export for Moodle leaves "
+            "them out"
+        ]
+        assert "An export for Moodle identifies learners by the column 'Mail'." in said
 
 
-def test_a_column_that_the_roster_does_not_have_is_refused(course, capsys):
+def test_a_column_missing_in_the_roster_is_refused(course, capsys):
     rules = (
         "labs: {two: {}}\nroster: {file: class.csv, id: Login}\n"
         "export: {moodle: {identify: Email address}}"
     )
     said = (
-        "course.yml: export.moodle.identify: expected the column of class.csv by which Moodle "
-        "knows its users, got 'Email address'; it has: 'Login', 'Mail', 'Number'"
+        "course.yml: export.moodle.identify: expected the column of class.csv that identifies "
+        "users in Moodle, got 'Email address'; the file has: 'Login', 'Mail', 'Number'"
     )
     with pytest.raises(UserError) as raised:
         rows(course, Kind.MOODLE, rules)
     assert str(raised.value) == said
     assert doubts(course, rules, capsys)[1] == [said]
-    assert len(rows(course, Kind.CANVAS, rules)) == 5  # which does not ask for it
+    assert len(rows(course, Kind.CANVAS, rules)) == 5  # without a request for it
 
 
-def test_check_asks_about_labs_that_count_nothing_and_says_how_many_verdicts_there_are(
-    course, capsys
-):
+def test_check_asks_about_labs_worth_nothing_and_counts_the_verdicts(course, capsys):
     rules = (
         "labs:\n  one: {points: {first: 0, second: 0}, drop: [third], bonus: [why]}\n"
         "  two: {feedback: {attempts: 5}}\n  three: {feedback: {attempts: 0}}\n"
     )
     said, asked = doubts(course, rules, capsys)
     assert asked == [
-        "01_one counts 0 points: all of it is dropped, a bonus, or counts 0",
-        "03_three: with `attempts: 0` the service gives no verdict at all",
+        "01_one counts 0 points: every exercise is in `drop`, is a bonus, or counts 0",
+        "03_three: with `attempts: 0` the service gives no verdicts",
     ]
-    assert "  The service gives 5 verdicts on an exercise in a day.\n" in said
-    assert "  The service gives no verdicts on an exercise in a day.\n" in said
+    assert "  The service gives 5 verdicts per exercise and day.\n" in said
+    assert "  The service gives no verdicts per exercise and day.\n" in said
 
 
-def test_the_total_has_a_column_where_it_is_wanted(course, capsys):
+def test_the_total_has_a_column_on_request(course, capsys):
     rules = "labs: {two: {}}\ntotal: {out_of: 50}\n"
     heads, *lines = rows(course, Kind.MOODLE, rules)
     assert (heads[1:], lines[0][1:], lines[2][1:]) == ([LAB, "Total"], ["20", "50"], ["-", "-"])
-    assert len(rows(course, Kind.MOODLE, rules, [LAB])[0]) == 2  # one lab alone was asked for
+    assert len(rows(course, Kind.MOODLE, rules, [LAB])[0]) == 2  # only one lab was requested
     capsys.readouterr()
     assert len(rows(course, Kind.CANVAS, rules)[0]) == 6
-    assert "No column for the total: name its assignment" in capsys.readouterr().out
+    assert "The file has no column for the total. To add the column" in capsys.readouterr().out
     rules += "export: {canvas: {total: Term (99)}, moodle: {total: Term}}\n"
     heads, possible, *lines = rows(course, Kind.CANVAS, rules)
     assert (heads[-1], possible[-1]) == ("Term (99)", "50")
     assert [line[-1] for line in lines] == ["50", "40", ""]
     assert rows(course, Kind.MOODLE, rules)[0][-1] == "Term"
-    with pytest.raises(UserError, match="the total is that of all labs: name none"):
+    with pytest.raises(UserError, match="the total includes all labs: leave out the names of labs"):
         rows(course, Kind.TOTAL, rules, [LAB])
 
 
-def test_where_a_mark_is_missing_gradescope_has_the_points_so_far_and_both_say_so(course, capsys):
+def test_if_a_mark_is_missing_gradescope_gets_the_points_so_far_and_both_say_so(course, capsys):
     (course.root / FILE).write_text("roster: {file: class.csv, id: Login}\nlabs: {02: {}}")
     asked = SimpleNamespace(action="export", lab=[], to=Kind.GRADESCOPE, out=None)
     assert command.run(asked, course.root) == 0
@@ -172,26 +175,29 @@ def test_where_a_mark_is_missing_gradescope_has_the_points_so_far_and_both_say_s
     assert not results["extra_data"]["final"]
     assert "points count so far." in results["output"]
     said = capsys.readouterr().out
-    assert "1 with a mark still missing: the file has the points so far" in said
+    assert (
+        "1 of these scores is not final: a mark is missing, so the file has the points so far"
+        in said
+    )
     asked.to = Kind.CANVAS
     assert command.run(asked, course.root) == 0
-    assert "still missing" not in capsys.readouterr().out
+    assert "the points so far" not in capsys.readouterr().out
 
 
-def test_before_a_lab_is_collected_nobody_has_a_0_for_it(course):
+def test_before_a_lab_is_collected_it_counts_no_0(course):
     rules = "labs: {one: {due: 2026-10-02}, two: {}}\ntotal: {}\n"
     heads, *lines = rows(course, Kind.TOTAL, rules)
     found = [dict(zip(heads, line, strict=True)) for line in lines]
     assert [(one["01_one"], one["so_far"], one["total"]) for one in found][0] == ("", "100", "")
-    assert found[0]["why"] == "Not in it yet: `01_one` (not collected yet)."
+    assert found[0]["why"] == "Not in the total yet: `01_one` (not collected yet)."
     course.folder("submitted", "ben", "01_one").mkdir(parents=True)
     heads, *lines = rows(course, Kind.TOTAL, rules)
     found = [dict(zip(heads, line, strict=True)) for line in lines]
     assert (found[0]["so_far"], found[0]["total"], found[0]["final"]) == ("50", "50", "yes")
-    assert found[1]["why"] == "Not in it yet: `01_one` (handed in, and not graded yet)."
+    assert found[1]["why"] == "Not in the total yet: `01_one` (handed in, and not graded yet)."
 
 
-def test_a_sign_alone_is_no_formula():
+def test_a_single_sign_is_no_formula():
     assert safe("-") == "-"
     assert safe("-1") == "'-1"
     assert safe("=") == "="

@@ -1,4 +1,4 @@
-"""``course rename``: another id for a learner, with all that is theirs, and nothing graded anew."""
+"""``course rename`` gives a learner and all their data another id, without grading again."""
 
 import json
 import sqlite3
@@ -31,7 +31,7 @@ extensions:
 
 @pytest.fixture
 def course(tmp_path, monkeypatch):
-    """A graded class of two; Ana has feedback, and what the service received and judged."""
+    """A graded class of two; Ana has feedback, and submissions and verdicts in the service."""
     monkeypatch.setattr(grading, "_executor", lambda *_: Here())
     made = make_small(tmp_path / "course")
     hand_in(made, "ana", "score 1")
@@ -75,7 +75,7 @@ def files(course):
     return found
 
 
-def test_all_that_is_theirs_has_the_new_id_and_no_grade_is_redone(course, capsys):
+def test_all_data_of_the_learner_get_the_new_id_and_no_grade_is_redone(course, capsys):
     before, marks, known = files(course), rows(course.root, HW), records(course)
     assert do(course, "ana", "ana_2") == 0
     said = capsys.readouterr().out
@@ -99,7 +99,7 @@ def test_all_that_is_theirs_has_the_new_id_and_no_grade_is_redone(course, capsys
         "class.csv:3 still lists ana: write ana_2 there",
     ):
         assert line in said.splitlines(), line
-    assert "course.yml:5" not in said  # that is ana.b
+    assert "course.yml:5" not in said  # this is ana.b
     assert not (course.root / JOURNAL).exists()
     (course.root / FILE).unlink()
     status, out = run(course)
@@ -109,14 +109,14 @@ def test_all_that_is_theirs_has_the_new_id_and_no_grade_is_redone(course, capsys
 @pytest.mark.parametrize(
     ("old", "new", "why"),
     [
-        ("ana", "ana.b", "somebody has the id ana.b already: it is in autograded/ana.b, submitted"),
+        ("ana", "ana.b", "the id ana.b is already used: it is in autograded/ana.b, submitted"),
         ("bo", "cy", "nobody has the id bo"),
-        ("ana", "ana", "expected two ids"),
+        ("ana", "ana", "expected two different ids"),
         ("ana", "../ana", "can't be an id"),
         ("ana", "=1", "can't be an id"),
     ],
 )
-def test_nothing_is_done_where_it_would_mix_two_learners(course, old, new, why):
+def test_a_rename_that_would_mix_two_learners_is_refused(course, old, new, why):
     before, marks = files(course), rows(course.root, HW)
     with pytest.raises(UserError, match=why):
         do(course, old, new)
@@ -124,16 +124,18 @@ def test_nothing_is_done_where_it_would_mix_two_learners(course, old, new, why):
     assert not (course.root / JOURNAL).exists()
 
 
-def test_an_id_in_the_gradebook_alone_is_taken_too(course):
+def test_an_id_that_is_only_in_the_gradebook_is_taken_too(course):
     with Gradebook(course.directory.db_url) as gradebook:
         gradebook.add_student("eve")
     with pytest.raises(UserError, match="it is in the gradebook"):
         do(course, "ana", "eve")
-    assert do(course, "eve", "eva") == 0  # who has handed nothing in
+    assert do(course, "eve", "eva") == 0  # without a submission
 
 
 @pytest.mark.parametrize("moved", [0, 1, 3, 4])
-def test_interrupted_anywhere_the_same_command_finishes_it(course, moved, capsys, monkeypatch):
+def test_after_an_interrupt_the_same_command_finishes_the_rename(
+    course, moved, capsys, monkeypatch
+):
     marks = rows(course.root, HW)
     monkeypatch.setattr(
         module, "_in_gradebook", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt)
@@ -157,9 +159,7 @@ def test_interrupted_anywhere_the_same_command_finishes_it(course, moved, capsys
     assert not (course.root / JOURNAL).exists()
 
 
-def test_a_gradebook_that_another_program_holds_is_said_and_the_command_finishes_later(
-    course, monkeypatch
-):
+def test_a_locked_gradebook_is_reported_and_the_command_finishes_later(course, monkeypatch):
     monkeypatch.setattr(database, "PATIENCE", 0.1)
     with sqlite3.connect(course.root / "gradebook.db") as other:
         other.execute("BEGIN IMMEDIATE")
@@ -170,7 +170,7 @@ def test_a_gradebook_that_another_program_holds_is_said_and_the_command_finishes
     assert sorted(rows(course.root, HW)) == ["ana.b", "ana_2"]
 
 
-def test_handed_in_again_meanwhile_is_left_to_a_person(course):
+def test_a_new_submission_during_the_rename_is_left_to_an_instructor(course):
     steps = rename(course, "ana", "ana_2")
     while "submitted" not in next(steps):
         pass

@@ -1,4 +1,4 @@
-"""A class's totals in all places, and worked out a second time by other means."""
+"""A class's totals are the same in all places, and if they are computed in another way."""
 
 import csv
 import itertools
@@ -46,7 +46,7 @@ POLICIES = {
 DUE = [datetime(2026, 10, day, 23, 59, 59, tzinfo=MADRID) for day in (2, 16, 30)]
 NOW = datetime(2026, 11, 4, 12, tzinfo=MADRID)
 STUDENTS = [f"s{number:02}" for number in range(24)]
-WORTH = (8, 20, 12)  # what the labs count by these rules
+WORTH = (8, 20, 12)  # the labs' points under these rules
 WORK = {}  # scores, days after the due date, and withheld points, by learner and lab
 
 
@@ -56,14 +56,14 @@ def course(tmp_path_factory, seeds):
     gradebook = Gradebook(made.directory.db_url)
     chance = random.Random(seeds[0])
     for number, student in enumerate([*STUDENTS, "gone"]):
-        late_in = chance.randrange(3)  # the one lab that comes late, so that free days are its own
+        late_in = chance.randrange(3)  # only this lab is late, so it gets all free days
         for place, (lab, exercises) in enumerate(LABS.items()):
             if (number + place) % 7 == 0 or (student, place) in (("s03", 0), ("s04", 2)):
-                continue  # who hands nothing in
+                continue  # handed in nothing
             path = made.folder("submitted", student, lab)
             path.mkdir(parents=True)
             if (student, place) == ("s05", 1):
-                continue  # and is not graded yet
+                continue  # not graded yet
             withheld = {"fourth": 4.0} if place == 1 and number % 3 == 0 else {}
             scores = {
                 name: float(chance.randint(0, round(points - withheld.get(name, 0))))
@@ -80,7 +80,7 @@ def course(tmp_path_factory, seeds):
 
 
 def share(student, place):
-    """What a learner reached of a lab, straight from the rules; None where it is not in yet."""
+    """A learner's share of a lab, directly from the rules; None before it is in the total."""
     if (student, place) not in WORK:
         return None if (student, place) in (("s04", 2), ("s05", 1)) else Fraction(0)
     scores, days, withheld = WORK[student, place]
@@ -105,7 +105,7 @@ def share(student, place):
 
 
 def recounted(student, weights=WORTH, drop=0, out_of=100):
-    """A learner's total, by trying every choice of what to drop; and whether it is final."""
+    """A learner's total, by trying every choice of dropped labs; and whether it is final."""
     shares = [share(student, place) for place in range(3)]
     parts = [(w, s) for w, s in zip(weights, shares, strict=True) if w and s is not None]
     many = max(len(parts) - drop, 1)
@@ -118,7 +118,7 @@ def recounted(student, weights=WORTH, drop=0, out_of=100):
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-def test_every_total_is_what_the_rules_say(course, policy):
+def test_every_total_follows_the_rules(course, policy):
     (course.root / FILE).write_text(RULES + policy)
     file = read_course_file(course.root)
     found = totals(course, file, STUDENTS, NOW)
@@ -134,7 +134,7 @@ def test_every_total_is_what_the_rules_say(course, policy):
     assert one == found["s01"]
 
 
-def test_before_a_due_date_nobody_has_a_0_for_it(course):
+def test_before_its_due_date_a_lab_counts_no_0(course):
     (course.root / FILE).write_text(RULES + "total: {}")
     file = read_course_file(course.root)
     early = totals(course, file, ["s03"], datetime(2026, 10, 6, 12, tzinfo=MADRID))["s03"]
@@ -163,11 +163,11 @@ def exported(course, kind):
         return list(csv.DictReader(file))
 
 
-def test_the_table_says_each_share_what_is_dropped_and_why_it_is_not_final(course, monkeypatch):
+def test_the_table_has_each_share_the_dropped_labs_and_why_it_is_not_final(course, monkeypatch):
     monkeypatch.setattr(command, "datetime", SimpleNamespace(now=lambda zone: NOW))
     (course.root / FILE).write_text(RULES + "total: {drop_lowest: 1, decimals: 2}")
     rows = {row["student_id"]: row for row in exported(course, Kind.TOTAL)}
-    assert list(rows) == STUDENTS  # without the one who left
+    assert list(rows) == STUDENTS  # without the learner who left
     for student, row in rows.items():
         points, final = recounted(student, drop=1)
         shown = float((points * 100 + Fraction(1, 2)) // 1 / 100)
@@ -183,16 +183,16 @@ def test_the_table_says_each_share_what_is_dropped_and_why_it_is_not_final(cours
             )
         assert row["dropped"] in LABS
         assert f"`{row['dropped']}`" in row["why"]
-    assert "Not in it yet: `03_three` (not due yet)." in rows["s04"]["why"]
-    assert "Not in it yet: `02_two` (handed in, and not graded yet)." in rows["s05"]["why"]
-    assert "Not in it yet: `03_three` (not all marked yet)." in rows["s08"]["why"]
+    assert "Not in the total yet: `03_three` (not due yet)." in rows["s04"]["why"]
+    assert "Not in the total yet: `02_two` (handed in, and not graded yet)." in rows["s05"]["why"]
+    assert "Not in the total yet: `03_three` (not all marked yet)." in rows["s08"]["why"]
     assert "Counts 0: `01_one` (not handed in)." in rows["s00"]["why"]
     moodle = {row["Username"]: row["Total"] for row in exported(course, Kind.MOODLE)}
     assert moodle == {who: row["total"] or "-" for who, row in rows.items()}
 
 
-def test_feedback_has_the_total_of_what_the_learner_has_feedback_on(course):
-    """The clock is the machine's; by now all labs are long due, but for one extension."""
+def test_feedback_has_the_total_of_the_labs_with_feedback(course):
+    """The clock is the machine's, so all labs are long due, except for one extension."""
     (course.root / FILE).write_text(RULES + "total: {}")
     assert formgrader(course).generate_feedback("01_one", "s01")["success"]
     assert formgrader(course).generate_feedback("02_two", "s01")["success"]
@@ -203,29 +203,29 @@ def test_feedback_has_the_total_of_what_the_learner_has_feedback_on(course):
     one, two = share("s01", 0), share("s01", 1)
     alone = float(min(one, 1) * 100)
     both = float(min((one * 8 + two * 20) / 28, 1) * 100)
-    found = re.search(r"Of the term so far: (\S+) of 100\. (.*?\)\.)", told("01_one"))
+    found = re.search(r"Total of the term so far: (\S+) of 100\. (.*?\)\.)", told("01_one"))
     assert float(found[1]) == pytest.approx(alone, abs=0.051)
-    assert found[2] == "Not in it yet: `02_two` and `03_three` (no feedback yet).".replace("`", "")
-    found = re.search(r"Of the term so far: (\S+) of 100\. (.*?\)\.)", told("02_two"))
+    assert found[2] == "Not in the total yet: 02_two and 03_three (no feedback yet)."
+    found = re.search(r"Total of the term so far: (\S+) of 100\. (.*?\)\.)", told("02_two"))
     assert float(found[1]) == pytest.approx(both, abs=0.051)
-    assert found[2] == "Not in it yet: 03_three (no feedback yet)."
+    assert found[2] == "Not in the total yet: 03_three (no feedback yet)."
     assert formgrader(course).generate_feedback("03_three", "s01")["success"]
     total = float(recounted("s01")[0])
-    found = re.search(r"Of the term: (\S+) of 100\.", told("03_three"))
+    found = re.search(r"Total of the term: (\S+) of 100\.", told("03_three"))
     assert float(found[1]) == pytest.approx(total, abs=0.051)
     (course.root / FILE).write_text(RULES)
     assert formgrader(course).generate_feedback("02_two", "s01", force=True)["success"]
-    assert "Of the term" not in told("02_two")
+    assert "Total of the term" not in told("02_two")
 
 
-def test_check_says_what_the_total_means_and_asks_about_labs_without_a_due_date(course, capsys):
+def test_check_explains_the_total_and_asks_about_labs_without_a_due_date(course, capsys):
     rules = RULES.replace('"02": {due: 2026-10-16}', '"02": {}')
     (course.root / FILE).write_text(rules + "total: {drop_lowest: 1}")
     assert command.run(SimpleNamespace(action="check"), course.root) == 1
     said = capsys.readouterr().out
-    assert "Each lab weighs what it counts: 01_one 20 %, 02_two 50 %, 03_three 30 %." in said
-    assert "One lab is dropped for each learner: the one without which" in said
+    assert "Each lab has its points as its weight: 01_one 20 %, 02_two 50 %, 03_three 30 %." in said
+    assert "One lab is dropped for each learner, so that the total is highest" in said
     asked = [line for line in said.splitlines() if line.startswith("? ")]
     assert asked == [
-        "? 02_two has no due date, so no total is final while somebody has not handed it in"
+        "? 02_two has no due date, so a learner's total is not final until they hand it in"
     ]

@@ -1,4 +1,4 @@
-"""A course folder with a gradebook that is filled by hand: labs, scores, times, verdicts."""
+"""A course folder with a gradebook filled by hand: labs, scores, times, verdicts."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ c.GenerateFeedback.preprocessors = [
     "hood.classroom.feedback.feedback.CleanFeedback",
 ]
 """
-LABS = {  # exercises with their points; the last one of each is marked by a person
+LABS = {  # exercises with their points; the last one of each is marked by hand
     "01_one": {"first": 4.0, "second": 6.0, "third": 5.0, "why": 5.0},
     "02_two": {"fourth": 10.0, "fifth": 2.0, "because": 8.0},
     "03_three": {"sixth": 3.0, "seventh": 7.0, "words": 2.0},
 }
-FURTHER = ("second", "third", "seventh")  # exercises that the labs' texts call so
+FURTHER = ("second", "third", "seventh")  # exercises that the labs' texts call further
 Scores = dict[str, float | None]
 
 
@@ -47,7 +47,7 @@ def make_book(root: Path) -> Course:
             for cell in (new_markdown_cell(_asked(name)), _graded(name, points, name == words))
         ]
         write(new_notebook(cells=cells), root / "source" / lab / f"{lab}.ipynb")
-        text = root / "phases" / lab / "lab.py"  # by which "01" is the lab
+        text = root / "phases" / lab / "lab.py"  # so that "01" is the lab
         text.parent.mkdir(parents=True)
         text.touch()
     with_gradebook(course, "three labs", lambda: _enter(course))
@@ -80,11 +80,11 @@ def hand_in(
     """Record a graded submission.
 
     Args:
-        scores: None for one that a person has still to give.
-        came: in UTC, without a zone, as nbgrader has it.
-        withheld: points that the machine could not ask for, by exercise.
-        gradebook: the course's, for one who records many: SQLAlchemy compiles its statements once
-            for each that is opened.
+        scores: None for a mark that is still to be given by hand.
+        came: in UTC, without a zone, as in nbgrader.
+        withheld: exercise -> points of parts that the machine could not test.
+        gradebook: the course's open gradebook, for many records: SQLAlchemy compiles its
+            statements again for each opened one.
     """
     outputs = []
     for name, points in LABS[lab].items():

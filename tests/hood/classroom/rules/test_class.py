@@ -1,4 +1,4 @@
-"""A class of sixty with rules of its own: what counts, worked out a second time by other means."""
+"""A class of sixty with its own rules: what counts is compared with another computation."""
 
 import csv
 import functools
@@ -105,9 +105,9 @@ def course(tmp_path_factory, seeds):
 
 @functools.cache
 def expected(student):
-    """What counts of a learner's labs, and of how much: with fractions, straight from the rules.
+    """The points that count for a learner's labs, and the maximum, with fractions.
 
-    Of all ways to spend the three free days it is the best one.
+    They come directly from the rules, and the best of all ways to spend the three free days.
     """
     handed_in = {lab: _earned(student, lab) for lab in LABS if (student, lab) in HANDED_IN}
     days = {lab: _days(student, lab) for lab in handed_in}
@@ -136,7 +136,7 @@ def _earned(student, lab):
 
 
 def _days(student, lab):
-    """Days late by the clocks of Madrid; no hand-in here came in an hour that is shown twice."""
+    """Days late by the clocks of Madrid. No hand-in is from an hour that clocks repeat."""
     came = HANDED_IN[student, lab][1].astimezone(MADRID).replace(tzinfo=None, microsecond=0)
     over = came - LATER.get((student, lab), DUE[lab]).replace(tzinfo=None)
     grace = timedelta(minutes=30 if lab == "01_one" else 0)
@@ -156,7 +156,7 @@ def counted(course):
     return {(one.student, lab): what for lab in LABS for one, what in marks.read(lab)}
 
 
-def test_what_counts_is_what_the_rules_say(course):
+def test_what_counts_follows_the_rules(course):
     found = counted(course)
     wanted = {(who, lab): value for who in STUDENTS for lab, value in expected(who).items()}
     assert found.keys() == wanted.keys()
@@ -170,7 +170,7 @@ def test_what_counts_is_what_the_rules_say(course):
     assert 0.0 in shares
 
 
-def test_changed_in_mid_term_and_undone_everything_is_as_before_byte_for_byte(course):
+def test_a_change_of_the_rules_can_be_undone_byte_for_byte(course):
     def exports():
         found = {}
         for kind in Kind:
@@ -211,7 +211,7 @@ def test_a_learners_page_begins_with_what_counts(course, lab, who):
         }
 
 
-def test_formgraders_list_and_nbgraders_export_say_what_counts_beside_what_was_earned(course):
+def test_formgraders_list_and_nbgraders_export_have_counted_and_earned_points(course):
     rows = exported(course)
     for lab in LABS:
         listed = {one["student"]: one for one in formgrader(course).get_submissions(lab)}
@@ -268,7 +268,7 @@ def test_formgraders_list_reads_few_files_and_shows_nothing_stale(tmp_path, monk
     assert (first["a"], first["b"]) == ("16 of 16 points count)", "16 of 20 points count)")
     assert first["i"] == ""
     assert len(read) == 8  # however many learners there are
-    assert len(parsed) == 1  # of the one who was not asked for four points
+    assert len(parsed) == 1  # the notebook of the learner with four withheld points
     hand_in(course, "b", "02_two", scores, came, {"fourth": 4.0})
     assert shown()["b"] == "16 of 16 points count)"
     (course.root / FILE).write_text("labs: {02: {drop: [fifth]}}")
@@ -289,7 +289,7 @@ def exported(course):
         return {(row["assignment"], row["student_id"]): row for row in csv.DictReader(file)}
 
 
-def test_an_unknown_time_is_no_0_days_and_no_0_seconds(tmp_path):
+def test_an_unknown_time_is_not_0_days_or_0_seconds(tmp_path):
     course = make_book(tmp_path / "course")
     (course.root / FILE).write_text("labs: {01: {due: 2026-10-02}}")
     hand_in(course, "ana", "01_one", LABS["01_one"], None)
@@ -307,7 +307,7 @@ def test_an_unknown_time_is_no_0_days_and_no_0_seconds(tmp_path):
             assert {one[column] for one in csv.DictReader(file)} == {""}
 
 
-def test_a_due_date_is_the_learners_own_where_the_gradebooks_dates_hold(tmp_path):
+def test_without_dates_in_the_file_a_learners_own_due_date_in_the_gradebook_holds(tmp_path):
     course = make_book(tmp_path / "course")
     due = datetime(2026, 10, 2, 22)
     for student in ("ana", "ben"):
@@ -324,7 +324,7 @@ def test_a_due_date_is_the_learners_own_where_the_gradebooks_dates_hold(tmp_path
     assert found == [("2026-10-03 22:00:00", "21600"), ("2026-10-02 22:00:00", "108000")]
 
 
-def test_a_mark_that_is_only_tried_out_decides_on_free_days_as_if_it_stood(tmp_path):
+def test_a_tentative_mark_decides_on_free_days_as_a_recorded_one(tmp_path):
     course = make_book(tmp_path / "course")
     (course.root / FILE).write_text(
         "late: {per_day: 10%, free_days: 1}\n"
@@ -332,11 +332,14 @@ def test_a_mark_that_is_only_tried_out_decides_on_free_days_as_if_it_stood(tmp_p
     )
     for lab, day in (("01_one", 3), ("02_two", 17)):
         withheld = {"fourth": 4.0} if lab == "02_two" else {}
-        scores = dict.fromkeys(LABS[lab], 2.0)  # 8 points, and 4 that are given beside 4
+        scores = dict.fromkeys(LABS[lab], 2.0)  # 8 points, and 4 more beside 4
         hand_in(course, "ana", lab, scores, datetime(2026, 10, day, 12), withheld)
     marks = CountedMarks(course, read_course_file(course.root))
     [(one, before)] = marks.read("01_one")
-    assert (before.lateness.free, before.earned) == (1, 8)  # of equals the one that is due first
+    assert (before.lateness.free, before.earned) == (
+        1,
+        8,
+    )  # among equals, the one that is due first
     fewer = marks.of("01_one", replace(one, scores=one.scores | {"first": 1.0}))
     assert (fewer.lateness.free, fewer.counts) == (0, pytest.approx(6.3))
 
@@ -359,7 +362,7 @@ def two_digits(points):
 
 
 def wanted_mark(lab, name, score, withheld):
-    """What stands beside an exercise's title."""
+    """The text beside an exercise's title."""
     if score is None:
         return "not marked yet, of 2 points"
     if name in ("first", "fifth"):
@@ -383,14 +386,16 @@ def table(course, kind):
 def wanted_score(student, lab):
     if (student, lab) == ("s05", "03_three") or lab not in expected(student):
         return ""
-    return float((expected(student)[lab][0] * 100 + Fraction(1, 2)) // 1 / 100)  # a half goes up
+    return float(
+        (expected(student)[lab][0] * 100 + Fraction(1, 2)) // 1 / 100
+    )  # a half is rounded up
 
 
 def as_read(text):
     return text and pytest.approx(float(text), abs=1e-9)
 
 
-def test_moodle_reads_who_and_a_column_for_each_lab(course):
+def test_moodles_table_has_ids_and_a_column_for_each_lab(course):
     heads, *rows = table(course, Kind.MOODLE)
     assert heads == ["Username", "01_one", "Second", "03_three"]
     assert len(rows) == len(STUDENTS)
@@ -400,20 +405,20 @@ def test_moodle_reads_who_and_a_column_for_each_lab(course):
         assert [wanted_score(student, lab) for lab in LABS] == found
 
 
-def test_canvas_reads_its_own_columns_and_what_the_points_are_of(course):
+def test_canvass_table_has_its_own_columns_and_the_maxima(course):
     heads, possible, *rows = table(course, Kind.CANVAS)
     assert heads[:5] == ["Student", "ID", "SIS User ID", "SIS Login ID", "Section"]
     assert heads[5:] == ["One (4711)", "02_two", "03_three"]
     assert possible == ["Points Possible", "", "", "", "", "8", "18", "12"]
     for name, number, sis, login, section, *scores in rows:
         place = STUDENTS.index(login)
-        # a name that a spreadsheet would take for a formula
+        # a name that a spreadsheet would read as a formula
         assert (name, number, sis) == (f"'=S{place}, N{place}", str(900 + place), "")
         assert section == "AB"[place % 2]
         assert [wanted_score(login, lab) for lab in LABS] == [as_read(text) for text in scores]
 
 
-def test_nbgraders_table_says_how_each_score_came_about(course):
+def test_nbgraders_table_explains_each_score(course):
     heads, *rows = table(course, Kind.NBGRADER)
     rows = [dict(zip(heads, row, strict=True)) for row in rows]
     assert len(rows) == 3 * len(STUDENTS)
@@ -427,7 +432,7 @@ def test_nbgraders_table_says_how_each_score_came_about(course):
             assert "`first` does not count." in row["status"]
             assert "`second` counts 3 points in place of 6." in row["status"]
     [waits] = [r for r in rows if (r["student_id"], r["assignment"]) == ("s05", "03_three")]
-    assert "Not marked yet: 2 points that count." in waits["status"]
+    assert "Not marked yet: 2 points." in waits["status"]
 
 
 def test_gradescopes_results_have_a_score_and_a_test_for_each_exercise(course):
@@ -449,14 +454,14 @@ def test_gradescopes_results_have_a_score_and_a_test_for_each_exercise(course):
         assert {one["visibility"] for one in tests.values()} == {"visible"}
 
 
-def test_the_report_has_the_rules_the_sections_and_who_is_missing(course, capsys):
+def test_the_report_has_the_rules_the_sections_and_the_missing_learners(course, capsys):
     asked = SimpleNamespace(lab="01", out=None, hide_names=False)
     assert report.run(asked, course.root) == 0
     out = course.root / "reports" / "01_one"
     page = re.sub(r"\s+", " ", (out / "index.html").read_text())
     assert "Due on 2 October 2026, 23:59, with 30 min of grace." in page
-    assert "s07 has until 6 October 2026, 23:59 (ill)." in page
-    assert "3 of the roster have nothing graded here: s19, s39, s59." in page
+    assert "s07 has an extension until 6 October 2026, 23:59 (ill)." in page
+    assert "3 learners in the roster have no graded submission: s19, s39, s59." in page
     assert '<tr><th scope="row">A</th><td>ana</td><td>30</td>' in page
     with (out / "counts.csv").open(encoding="utf-8-sig", newline="") as file:
         rows = {row["student"]: row for row in csv.DictReader(file)}
@@ -470,7 +475,7 @@ def test_the_report_has_the_rules_the_sections_and_who_is_missing(course, capsys
         assert not re.search(r"\bs\d\d\b", text)
 
 
-def test_a_course_without_the_file_is_as_it_was(course):
+def test_a_course_without_the_file_is_unchanged(course):
     asked = SimpleNamespace(lab="03", out=course.root / "plain", hide_names=False)
     (course.root / FILE).rename(course.root / "away.yml")
     try:

@@ -1,4 +1,4 @@
-"""Who belongs to the class: whoever left, or is not in the roster, is in no list and no sum."""
+"""Learners who left, or are not in the roster, are in no list and no sum."""
 
 import csv
 import io
@@ -35,22 +35,24 @@ ONLY_LEFT = "left: [eve, guest]\nlabs: {one: {}}\n"
 ONLY_ROSTER = WHO_LEFT.replace("left: [eve]\n", "")
 
 
-def test_the_roster_is_the_class_and_who_left_is_not():
+def test_the_class_is_the_roster_without_learners_who_left():
     everybody = ClassList()
     left = ClassList(frozenset({"jos\u00e9"}))
     both = ClassList(frozenset({"eve"}), frozenset({"ana", "eve"}), "class.csv")
     assert everybody.passed_over(["ana", "x"]) == {}
-    assert left.passed_over(["jose\u0301", "ana"]) == {"jose\u0301": "left, says course.yml"}
+    assert left.passed_over(["jose\u0301", "ana"]) == {
+        "jose\u0301": "left, according to course.yml"
+    }
     found = both.passed_over(["zoe", "ana", "eve"])
-    assert found == {"eve": "left, says course.yml", "zoe": "not in class.csv"}
+    assert found == {"eve": "left, according to course.yml", "zoe": "not in class.csv"}
     assert both.without_others(["zoe", "ana", "eve"]) == ["ana"]
     assert passed_over_sentence(found) == (
-        "Passed over: eve (left, says course.yml), zoe (not in class.csv). "
-        "Nothing of theirs is deleted."
+        "Skipped: eve (left, according to course.yml), zoe (not in class.csv). "
+        "None of their work was deleted."
     )
     assert passed_over_sentence({}) == ""
     many = passed_over_sentence({f"s{n}": "left" for n in range(23)})
-    assert many.endswith("s19 (left) and 3 more. Nothing of theirs is deleted.")
+    assert many.endswith("s19 (left) and 3 more. None of their work was deleted.")
 
 
 @pytest.fixture
@@ -72,7 +74,7 @@ def exports(course, kind):
 
 
 @pytest.mark.parametrize("rules", [WHO_LEFT, ONLY_LEFT])
-def test_all_lists_and_tables_have_the_class_and_nobody_else(course, rules, capsys, monkeypatch):
+def test_all_lists_and_tables_have_exactly_the_class(course, rules, capsys, monkeypatch):
     (course.root / FILE).write_text(rules)
     ids = ["ana", "ben", "new"] if rules == WHO_LEFT else ["ana", "ben"]
     assert Results(course, LAB).students == ["ana", "ben"]
@@ -80,7 +82,7 @@ def test_all_lists_and_tables_have_the_class_and_nobody_else(course, rules, caps
     for kind in (Kind.MOODLE, Kind.CANVAS, Kind.NBGRADER):
         table = exports(course, kind)
         assert [one for one in ("ana", "ben", "eve", "guest", "new") if one in table] == ids
-        assert "Passed over: eve (left, says course.yml), guest (" in capsys.readouterr().out
+        assert "Skipped: eve (left, according to course.yml), guest (" in capsys.readouterr().out
     command.run(
         SimpleNamespace(action="export", lab=[], to=Kind.GRADESCOPE, out=course.root / "scope"),
         course.root,
@@ -90,7 +92,7 @@ def test_all_lists_and_tables_have_the_class_and_nobody_else(course, rules, caps
 
     console = Console(file=io.StringIO(), width=200)
     report.run(SimpleNamespace(lab="01", out=None, hide_names=False), course.root, console)
-    assert "Passed over: eve (left, says course.yml), guest (" in console.file.getvalue()
+    assert "Skipped: eve (left, according to course.yml), guest (" in console.file.getvalue()
     assert "2 of 2 submissions have all their automatic marks" in console.file.getvalue()
     with (course.root / "reports" / LAB / "counts.csv").open(encoding="utf-8-sig") as file:
         assert [row["student"] for row in csv.DictReader(file)] == ["ana", "ben"]
@@ -99,7 +101,7 @@ def test_all_lists_and_tables_have_the_class_and_nobody_else(course, rules, caps
 
     done = formgrader(course).generate_feedback(LAB)
     assert done["success"], done
-    assert "no page of feedback is made. Passed over: eve (left" in done["log"]
+    assert "no page of feedback is made. Skipped: eve (left" in done["log"]
     assert sorted(one.name for one in (course.root / "feedback").iterdir()) == ["ana", "ben"]
     assert feedback_rules(course.root, LAB, "eve", datetime.now().astimezone()).counted is None
     page = course.folder("feedback", "eve", LAB) / f"{LAB}.html"  # made before Eve left
@@ -122,7 +124,7 @@ def test_all_lists_and_tables_have_the_class_and_nobody_else(course, rules, caps
     assert lab["num_submissions"] == 2
 
 
-def test_nothing_is_deleted_and_a_line_less_brings_all_back(course, monkeypatch):
+def test_nothing_is_deleted_and_removing_a_line_restores_a_learner(course, monkeypatch):
     monkeypatch.setattr(NbGraderAPI, "get_assignment", guard._get_assignment)
     book = (course.root / "gradebook.db").read_bytes()
     (course.root / FILE).write_text(WHO_LEFT)
@@ -144,32 +146,32 @@ def test_an_id_is_the_same_in_each_form_of_unicode(course):
         )
         found = class_list(course.root)
         assert {found.why_not(one) for one in ("jos\u00e9", "jose\u0301")} == {
-            "left, says course.yml"
+            "left, according to course.yml"
         }
     (course.root / FILE).write_text(ONLY_ROSTER.replace(", first_name: Name", ""))
     assert class_list(course.root).passed_over(["jos\u00e9", "jose\u0301"]) == {}
 
 
-def test_check_and_roster_say_who_left(course, capsys):
+def test_check_and_roster_name_learners_who_left(course, capsys):
     (course.root / FILE).write_text(WHO_LEFT.replace("[eve]", "[eve, nobody]"))
     assert command.run(SimpleNamespace(action="check"), course.root) == 1
     said = capsys.readouterr().out
-    assert "Left, and passed over: eve, nobody." in said
+    assert "Skipped, because they left the class: eve, nobody." in said
     assert [line for line in said.splitlines() if line.startswith("? ")] == [
-        "? guest is in the gradebook, and not in the roster: passed over",
-        "? new is in the roster, and not in the gradebook: `course roster` enters it",
-        "? guest handed 01_one in, and is not in the roster: passed over",
-        "? nobody, who left, is nobody's id",
+        "? guest is in the gradebook but not in the roster: skipped",
+        "? new is in the roster but not in the gradebook: `course roster` adds them",
+        "? guest handed in 01_one but is not in the roster: skipped",
+        "? nobody is listed in `left`, but no learner has that id",
     ]
     with Gradebook(course.directory.db_url) as gradebook:
         gradebook.remove_student("eve")
     command.run(SimpleNamespace(action="roster"), course.root)
-    assert "eve: left, and is not entered" in capsys.readouterr().out
+    assert "eve: left the class, so not added" in capsys.readouterr().out
     with Gradebook(course.directory.db_url) as gradebook:
         assert "eve" not in {student.id for student in gradebook.students}
 
 
-def test_who_was_removed_does_not_come_back_with_the_next_grading(tmp_path, monkeypatch):
+def test_a_removed_learner_does_not_return_with_the_next_grading(tmp_path, monkeypatch):
     monkeypatch.setattr(batch, "_executor", lambda *_: Here())
     course = make_small(tmp_path / "course")
     for student in ("ann", "eve"):
@@ -180,14 +182,14 @@ def test_who_was_removed_does_not_come_back_with_the_next_grading(tmp_path, monk
     (course.root / FILE).write_text("left: [eve]")
     status, text = run(course)
     assert (status, count(text, "graded"), count(text, "recorded before")) == (0, 0, 1)
-    assert "Passed over: eve (left, says course.yml). Nothing of theirs is deleted." in text
+    assert "Skipped: eve (left, according to course.yml). None of their work was deleted." in text
     with Gradebook(course.directory.db_url) as gradebook:
         assert [student.id for student in gradebook.students] == ["ann"]
     assert (course.root / "submitted" / "eve" / HW / f"{HW}.ipynb").is_file()
-    with pytest.raises(UserError, match=r"nobody of the class has handed hw in. Passed over: eve"):
+    with pytest.raises(UserError, match=r"nobody in the class has handed in hw. Skipped: eve"):
         run(course, "--students", "eve")
     (course.root / FILE).write_text("")
     assert count(run(course)[1], "graded") == 1
     (course.root / FILE).write_text("roster: {file: class.csv, id: Login}")
     (course.root / "class.csv").write_text("Login\nann\n")
-    assert "Passed over: eve (not in class.csv)" in run(course, "--preview")[1]
+    assert "Skipped: eve (not in class.csv)" in run(course, "--preview")[1]

@@ -36,21 +36,21 @@ DUE = datetime(2026, 10, 2, 12, tzinfo=UTC)
         ({"points": {"nothing": 3}}, (RawMark("nothing", 0.0, 0.0),), 0, 0),
     ],
 )
-def test_points(rules, marks, counts, most):
+def test_points_are_counted(rules, marks, counts, most):
     found = count(LabRules.model_validate(rules), marks, Lateness())
     assert (found.counts, found.most) == (pytest.approx(counts), pytest.approx(most))
     assert found.is_final
 
 
-def test_a_missing_mark_is_no_0_unless_it_does_not_count():
+def test_a_missing_mark_is_no_0_unless_its_exercise_does_not_count():
     waits, lost = RawMark("words", 4.0, None, waits=True), RawMark("lost", 3.0, None)
     found = count(LabRules(points={"words": 2.0}), (SIX, waits, lost), Lateness(1, kept=0.5))
     assert (found.waiting, found.lost, found.counts, found.most) == (2, 3, 1.5, 11)
     assert not found.is_final
     assert list(counted_sentences(found))[:3] == [
         "1.5 of 11 points count so far.",
-        "Not marked yet: 2 points that count.",
-        "Without a mark: 3 points that count.",
+        "Not marked yet: 2 points.",
+        "Without a mark: 3 points.",
     ]
     assert count(LabRules(drop=("words", "lost")), (SIX, waits, lost), Lateness()).is_final
 
@@ -69,19 +69,19 @@ def late(seconds, free_days=0, grace="0 min", **policy):
     ("seconds", "days"),
     [(-1, 0), (0, 0), (1, 1), (86400, 1), (86401, 2), (5 * 86400, 5)],
 )
-def test_a_day_that_has_begun_is_a_day(seconds, days):
+def test_a_started_day_counts_as_a_day(seconds, days):
     assert late(seconds, per_day=0.1).days == days
     assert late(seconds, per_day=0.1).kept == pytest.approx(1 - 0.1 * days)
     assert late(seconds).kept == 1
 
 
-def test_within_the_grace_it_is_not_late_and_after_it_all_of_it_is():
+def test_lateness_starts_after_the_grace_and_then_includes_it():
     assert late(1800, grace="30 min", per_day=0.1).days == 0
     assert late(1801, grace="30 min", per_day=0.1).days == 1
     assert late(86401, grace="30 min", per_day=0.1).days == 2
 
 
-def test_a_share_stays_and_after_the_last_day_nothing():
+def test_a_share_of_late_work_counts_until_the_last_day():
     policy = {"per_day": 0.3, "floor": 0.25, "last_day": 4}
     kept = [late(86400 * day, **policy).kept for day in range(6)]
     assert kept == pytest.approx([1, 0.7, 0.4, 0.25, 0.25, 0])
@@ -99,7 +99,7 @@ TERM = {
 
 
 def spent(days, earned, **changes):
-    """The free days that labs get, by name, and what is kept of each."""
+    """Lab -> the free days that it gets; and lab -> the share of its points that is kept."""
     file = ClassRules.model_validate(TERM | changes)
     times = {
         lab: file.deadline(lab, "ana").after(Period(late)) if lab != "never" else DUE
@@ -119,7 +119,7 @@ def test_free_days_are_spent_where_they_save_most_points():
     assert spent({"a": 2, "b": 2}, {"a": 10.0, "b": 5.0}, **dear) == {"a": (0, 0.8), "b": (2, 1)}
 
 
-def test_free_days_cover_all_where_they_are_enough_whatever_was_earned():
+def test_enough_free_days_cover_all_lateness_whatever_was_earned():
     assert spent({"a": 1, "b": 1}, {}) == {"a": (1, 1), "b": (1, 1)}
     file = ClassRules.model_validate(TERM)
     times = {lab: file.deadline(lab, "ana").after(Period(1)) for lab in "ab"}
@@ -128,7 +128,7 @@ def test_free_days_cover_all_where_they_are_enough_whatever_was_earned():
     assert contested(file, "ana", times) == ("a", "b")
 
 
-def test_of_equals_the_lab_that_is_due_first_gets_the_free_days():
+def test_among_equals_the_lab_due_first_gets_the_free_days():
     assert spent({"b": 1, "a": 1, "c": 1}, {"a": 0.3, "b": 0.1 + 0.2, "c": 0.3}) == {
         "a": (1, 1),
         "b": (1, 1),
@@ -136,18 +136,18 @@ def test_of_equals_the_lab_that_is_due_first_gets_the_free_days():
     }
 
 
-def test_a_lab_without_a_mark_gets_the_free_days_that_are_left():
+def test_a_lab_without_a_mark_gets_the_remaining_free_days():
     assert spent({"a": 2, "b": 1}, {"b": 6.0}) == {"a": (1, 0.9), "b": (1, 1)}
     assert spent({"a": 2, "b": 1}, {"a": 9.0, "b": 6.0}) == {"a": (2, 1), "b": (0, 0.9)}
 
 
-def test_no_free_day_is_spent_on_what_costs_nothing_or_is_lost():
+def test_no_free_day_is_spent_on_lateness_without_cost_or_lost_work():
     free = {"labs": TERM["labs"] | {"b": {"due": "2026-10-16 12:00", "late": {}}}}
     found = spent({"a": 10, "b": 3, "c": 1, "never": 0}, dict.fromkeys("abc", 10.0), **free)
     assert found == {"a": (0, 0), "b": (0, 1), "c": (1, 1), "never": (0, 1)}
 
 
-def test_an_extension_moves_what_is_late():
+def test_an_extension_moves_the_due_date():
     file = ClassRules.model_validate(
         TERM | {"extensions": [{"who": "ana", "lab": "a", "due": "2026-10-03 12:00"}]}
     )
@@ -157,7 +157,7 @@ def test_an_extension_moves_what_is_late():
 
 
 def test_no_way_to_spend_the_free_days_saves_more(seeds):
-    """Over many classes, against all ways that there are; the rule for equals holds as well."""
+    """For many classes, compared with all other ways. Also tests the rule for equal ways."""
     chance, better = random.Random(seeds[0]), 0
     for _ in range(400):
         labs = "abcd"[: chance.randint(1, 4)]
@@ -214,7 +214,7 @@ def _first_come(late, left):
     return tuple(way)
 
 
-def test_a_time_that_is_unknown_counts_as_in_time_and_says_that_it_is_unknown():
+def test_an_unknown_time_counts_as_in_time_and_says_so():
     file = ClassRules.model_validate(
         {"late": {"per_day": 1}, "labs": {"lab": {"due": "2026-10-02"}}}
     )
@@ -227,13 +227,13 @@ def test_a_time_that_is_unknown_counts_as_in_time_and_says_that_it_is_unknown():
         (Lateness(), None),
         (Lateness(1, kept=0.9), "Handed in 1 day late: 90 % of 6 points stay."),
         (Lateness(3, 1, 0.8), "Handed in 3 days late, 1 of them free: 80 % of 6 points stay."),
-        (Lateness(2, 2), "Handed in 2 days late, which your free days cover."),
-        (Lateness(1, 1), "Handed in 1 day late, which a free day covers."),
+        (Lateness(2, 2), "Handed in 2 days late; your free days cover it."),
+        (Lateness(1, 1), "Handed in 1 day late; a free day covers it."),
         (Lateness(2), "Handed in 2 days late, at no cost."),
-        (Lateness(9, kept=0), "Handed in 9 days late: nothing counts any more."),
-        (Lateness(known=False), "When it was handed in is not known."),
+        (Lateness(9, kept=0), "Handed in 9 days late, so nothing counts."),
+        (Lateness(known=False), "The time of the hand-in is not known."),
     ],
 )
-def test_how_lateness_is_told(lateness, said):
+def test_lateness_is_stated_in_words(lateness, said):
     sentences = list(counted_sentences(count(LabRules(), (FOUR, SIX), lateness)))
     assert sentences[1:] == ([said] if said else [])

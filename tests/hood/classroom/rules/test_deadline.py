@@ -1,4 +1,4 @@
-"""How late something is where clocks are set forward and back, told the same in all places."""
+"""Lateness across changes of the clocks; all parts of the project agree."""
 
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
@@ -12,7 +12,7 @@ from hood.classroom.rules.deadline import Deadline, Period, begin, end
 from hood.classroom.rules.schema import ClassRules
 
 MINUTE, DAY = timedelta(minutes=1), timedelta(days=1)
-ZONES = [  # clocks change by night and at midnight, by an hour and by half of one, and never
+ZONES = [  # zones whose clocks change at night, at midnight, by half an hour, and never
     *("Europe/Madrid", "Europe/Dublin", "America/Santiago", "America/Havana", "America/Nuuk"),
     *("Australia/Lord_Howe", "Pacific/Auckland", "Africa/Casablanca", "Africa/Cairo"),
     *("Asia/Kolkata", "UTC"),
@@ -33,7 +33,7 @@ def file_of(due, zone="Europe/Madrid", grace="0 min"):
 
 
 def days(file, came):
-    """Days late; whatever else tells lateness has to agree on whether it is late at all."""
+    """Days late. Asserts that all other functions agree on whether a hand-in is late."""
     found = lateness_of(file, "ana", {"lab": came}, {})["lab"].days
     deadline = file.deadline("lab", "ana")
     local = came.astimezone(file.zone)
@@ -71,20 +71,26 @@ def test_a_day_late_ends_at_the_same_time_of_the_next_day(due, came, late):
     ("zone", "due", "came", "fold", "late"),
     [
         ("America/Santiago", "2026-04-03", "2026-04-04 23:59:59", 0, 1),
-        ("America/Santiago", "2026-04-03", "2026-04-04 23:59:59", 1, 1),  # it comes twice
+        ("America/Santiago", "2026-04-03", "2026-04-04 23:59:59", 1, 1),  # this hour comes twice
         ("America/Santiago", "2026-04-04", "2026-04-04 23:59:59", 1, 0),  # the day's last second
         ("America/Santiago", "2026-04-04", "2026-04-05 00:00:00", 0, 1),
         ("Pacific/Auckland", "2026-04-04", "2026-04-05 23:30:00", 0, 1),
         ("Pacific/Auckland", "2026-09-26", "2026-09-28 00:10:00", 0, 2),
-        ("Australia/Lord_Howe", "2026-04-04", "2026-04-05 23:45:00", 0, 1),  # by half an hour
-        ("Pacific/Apia", "2011-12-29", "2011-12-31 00:10:00", 0, 1),  # which had no 30 December
+        (
+            "Australia/Lord_Howe",
+            "2026-04-04",
+            "2026-04-05 23:45:00",
+            0,
+            1,
+        ),  # a change of half an hour
+        ("Pacific/Apia", "2011-12-29", "2011-12-31 00:10:00", 0, 1),  # a year without 30 December
     ],
 )
-def test_so_it_is_on_the_other_hemisphere(zone, due, came, fold, late):
+def test_the_same_holds_on_the_southern_hemisphere(zone, due, came, fold, late):
     assert days(file_of(due, zone), at(came, zone, fold)) == late
 
 
-def test_a_due_time_that_comes_twice_is_the_second_and_a_release_the_first():
+def test_a_repeated_hour_is_the_second_for_a_due_time_and_the_first_for_a_release():
     file = file_of("2026-10-25 02:30")
     late = [days(file, at(f"2026-10-25 02:{m}", fold=fold)) for fold in (0, 1) for m in (30, 31)]
     assert late == [0, 0, 0, 1]
@@ -99,7 +105,7 @@ def test_a_due_time_that_comes_twice_is_the_second_and_a_release_the_first():
         assert [opened.is_too_early("lab", m.astimezone(zone)) for m in moments] == [True, 0, 0]
 
 
-def test_a_time_that_is_left_out_is_that_of_the_old_clock():
+def test_a_skipped_time_is_read_by_the_old_clock():
     lost = datetime(2026, 3, 29, 2, 30)
     for moment in (begin(lost, ZoneInfo("Europe/Madrid")), end(lost, ZoneInfo("Europe/Madrid"))):
         assert moment == at("2026-03-29 03:30")
@@ -107,7 +113,7 @@ def test_a_time_that_is_left_out_is_that_of_the_old_clock():
     assert [days(file, at(f"2026-03-29 03:{m}")) for m in (30, 31)] == [1, 2]
 
 
-def test_grace_in_hours_passes_and_grace_in_days_is_by_the_calendar():
+def test_grace_in_hours_is_elapsed_time_and_grace_in_days_is_by_the_calendar():
     half = file_of("2026-10-25 01:45", grace="2 h")  # from 01:45 by summer time
     assert [days(half, at(f"2026-10-25 02:{m}", fold=1)) for m in (45, 46)] == [0, 1]
     day = file_of("2026-10-24", grace="1 day")
@@ -119,7 +125,7 @@ def test_grace_in_hours_passes_and_grace_in_days_is_by_the_calendar():
     assert mixed.after(mixed.grace) == at("2026-10-26 11:59:59")
 
 
-def test_a_second_is_in_time_until_it_is_over():
+def test_the_due_second_is_in_time_to_its_end():
     file = file_of("2026-10-02")
     assert [days(file, at(f"2026-10-02 23:59:59.{part}")) for part in ("000001", "999999")] == [
         0
@@ -128,7 +134,7 @@ def test_a_second_is_in_time_until_it_is_over():
     assert late == 1
 
 
-def test_seconds_are_those_that_passed_since_the_due_date():
+def test_seconds_are_the_elapsed_ones_since_the_due_date():
     deadline = file_of("2026-10-24", grace="30 min").deadline("lab", "ana")
     assert deadline.seconds_late(at("2026-10-25 00:29:59")) == 0
     assert deadline.seconds_late(at("2026-10-25 00:30:00")) == 1801
@@ -142,7 +148,7 @@ def _nights(zone):
 
 
 def _last_moment(clock, zone):
-    """The last moment at which clocks show a time, found by looking at them minute by minute."""
+    """The last moment at which clocks show a time, found minute by minute."""
     guess = (clock - (clock + DAY).replace(tzinfo=zone).utcoffset()).replace(tzinfo=UTC)
     shown = {}
     for k in range(-180, 181):
@@ -151,7 +157,7 @@ def _last_moment(clock, zone):
     found = [moment for moment, said in shown.items() if said == clock]
     if found:
         return max(found)
-    before = max(moment for moment, said in shown.items() if said < clock)  # it is left out
+    before = max(moment for moment, said in shown.items() if said < clock)  # this time is skipped
     return before + (clock - shown[before])
 
 
@@ -172,7 +178,7 @@ def hand_ins(draw):
 
 @settings(max_examples=150, deadline=None, database=None)
 @given(hand_ins())
-def test_a_slow_count_by_looking_at_the_clocks_gives_the_same(drawn):
+def test_a_slow_count_minute_by_minute_gives_the_same(drawn):
     deadline, later = drawn
     came = _last_moment(deadline.clock, deadline.zone) + later
     end_of_grace = _last_moment(deadline.clock + deadline.grace.days * DAY, deadline.zone)

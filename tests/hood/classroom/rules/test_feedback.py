@@ -1,4 +1,4 @@
-"""A learner's page says what counts, and shows what the class's rules let it show."""
+"""A learner's page says what counts, and shows only what the class's rules allow."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -29,7 +29,7 @@ def page(tmp_path, rules):
     return words((course.root / "feedback" / "ana" / LAB / f"{LAB}.html").read_text())
 
 
-MADRID = "course: {time_zone: Europe/Madrid}\n"  # where it came at 13:59:59 of 4 October
+MADRID = "course: {time_zone: Europe/Madrid}\n"  # where this was 13:59:59 of 4 October
 
 
 @pytest.mark.parametrize(
@@ -53,14 +53,14 @@ MADRID = "course: {time_zone: Europe/Madrid}\n"  # where it came at 13:59:59 of 
         ("", "Handed in on 4 October 2026, 11:59:59 (times of UTC)."),
     ],
 )
-def test_when_it_was_due_and_when_it_was_handed_in(tmp_path, rules, said):
+def test_the_page_has_due_date_and_time_of_submission(tmp_path, rules, said):
     told = page(tmp_path, rules)
     assert said in told
     assert ("late" in told) is ("days late" in said)
     assert not re.search(r"\bill\b", told)
 
 
-def test_the_gradebooks_dates_are_told_where_no_rules_hold(tmp_path):
+def test_without_rules_the_page_has_the_gradebooks_dates(tmp_path):
     course = make_book(tmp_path / "course")
     hand_in(course, "ana", LAB, dict.fromkeys(LABS[LAB], 1.0), DUE)
     with Gradebook(course.directory.db_url) as gradebook:
@@ -75,7 +75,7 @@ def test_the_gradebooks_dates_are_told_where_no_rules_hold(tmp_path):
     ) in told
 
 
-def test_a_time_that_the_clocks_show_twice_has_its_clocks_name():
+def test_a_repeated_time_names_its_zone():
     deadline = Deadline(datetime(2026, 10, 24, 23, 59, 59), ZoneInfo("Europe/Madrid"))
     for hour, said in ((0, "02:10:00 CEST"), (1, "02:10:00 CET"), (2, "03:10:00")):
         came = datetime(2026, 10, 25, hour, 10, tzinfo=UTC)
@@ -94,7 +94,7 @@ labs: {one: {due: 2026-10-02}, two: {due: 2026-10-16}}
 """
 
 
-def test_a_lab_that_is_graded_later_can_take_free_days_away_and_the_page_says_so(tmp_path):
+def test_the_page_says_that_a_later_lab_can_take_free_days_away(tmp_path):
     course = make_book(tmp_path / "course")
     (course.root / FILE).write_text(TWO_LATE)
 
@@ -104,7 +104,7 @@ def test_a_lab_that_is_graded_later_can_take_free_days_away_and_the_page_says_so
 
     hand_in(course, "ana", LAB, dict.fromkeys(LABS[LAB], 2.0), DUE + timedelta(days=1.5))
     assert "8 of 20 points count" in (first := told())
-    assert "Handed in 2 days late, which your free days cover. Late:" in first
+    assert "Handed in 2 days late; your free days cover it. Late:" in first
     assert CHANGES in first
     scores = {"fourth": 6.0, "fifth": 2.0, "because": 8.0}
     hand_in(course, "ana", "02_two", scores, DUE + timedelta(days=14 + 0.5))
@@ -112,11 +112,11 @@ def test_a_lab_that_is_graded_later_can_take_free_days_away_and_the_page_says_so
     assert "Handed in 2 days late, 1 of them free: 90 % of 8 points stay." in second
     assert CHANGES in second
     (course.root / FILE).write_text(TWO_LATE.replace("last_day: 9", "last_day: 1"))
-    assert "nothing counts any more" in (third := told())
+    assert "so nothing counts" in (third := told())
     assert CHANGES not in third
 
 
-def test_what_counts_and_how_it_came_about(tmp_path):
+def test_the_page_explains_what_counts(tmp_path):
     told = page(
         tmp_path,
         "late: {per_day: 10%}\n"
@@ -124,13 +124,14 @@ def test_what_counts_and_how_it_came_about(tmp_path):
     )
     for sentence in (
         "2.4 of 7 points count so far",
-        "Not marked yet: 5 points that count.",
+        "Not marked yet: 5 points.",
         "does not count first does not count. You earned 2 of 4 points.",
         "3 of 3 points second counts 3 points in place of 6. You earned 6 of 6 points.",
-        "third is without 1 point that the grading machine could not ask for.",
+        "third has a maximum that is 1 point lower, because the grading machine could not run some "
+        "checks.",
         "not marked yet why is a bonus.",
         "Handed in 2 days late: 80 % of 3 points stay. "
-        "Late: each day begun takes 10 % of what was earned.",
+        "Late: each begun day costs 10 % of the points earned.",
     ):
         assert sentence in told
     assert NAMED in told
@@ -146,25 +147,25 @@ def test_what_counts_and_how_it_came_about(tmp_path):
         ("misconceptions: never, examples: never", False, False),
     ],
 )
-def test_what_is_shown(tmp_path, rules, is_named, has_example):
+def test_the_rules_decide_what_is_shown(tmp_path, rules, is_named, has_example):
     told = page(tmp_path, f"labs: {{one: {{due: 2026-10-02, feedback: {{{rules}}}}}}}")
     assert (NAMED in told, EXAMPLE in told) == (is_named, has_example)
 
 
-def test_before_the_due_date_it_is_not_shown(tmp_path):
+def test_nothing_is_shown_before_the_due_date(tmp_path):
     told = page(tmp_path, "labs: {one: {due: 2999-10-02, feedback: {misconceptions: after due}}}")
     assert NAMED not in told
 
 
 @pytest.mark.parametrize("rules", ["", "labs: {two: {}}"])
-def test_without_rules_for_the_lab_the_page_is_as_ever(tmp_path, rules):
+def test_without_rules_for_the_lab_the_page_is_unchanged(tmp_path, rules):
     told = page(tmp_path, rules)
     assert "points count" not in told
     assert "Not marked yet, so not final: 5 points." in told
     assert NAMED in told
 
 
-def test_a_slip_in_the_file_ends_the_command_before_any_page(tmp_path):
+def test_an_error_in_the_file_stops_the_command_before_any_page(tmp_path):
     course = make_book(tmp_path / "course")
     hand_in(course, "ana", LAB, dict.fromkeys(LABS[LAB], 1.0), DUE)
     (course.root / FILE).write_text("labs: {one: {dorp: []}}")

@@ -1,4 +1,4 @@
-"""What learners are told of a class, in the archive and on the start page: rules, and no names."""
+"""What learners see of a class in the archive and on the start page: rules, and no names."""
 
 import json
 from datetime import UTC, datetime
@@ -31,36 +31,37 @@ def told(tmp_path):
     return rules_for_learners(root, read_course_file(root))
 
 
-def test_the_data_says_dates_and_what_counts_and_names_nobody(tmp_path):
+def test_the_data_have_dates_and_rules_and_no_names(tmp_path):
     data = told(tmp_path)
     found = json.loads(data)
     assert found["about"] == [
         "Inside PyTorch.",
         "Times are those of Europe/Madrid.",
-        "Late: each day begun takes 10 % of what was earned; after 6 days nothing counts.",
-        "Of several hand-ins the one that is worth most after lateness counts.",
-        "In the whole term 3 days of lateness are free, where they save most points.",
+        "Late: each begun day costs 10 % of the points earned; after 6 days nothing counts.",
+        "Of several hand-ins, the one that has the most points after the late penalty counts.",
+        "In the whole term, 3 days of lateness are free, and are spent where they save most "
+        "points.",
     ]
     assert found["labs"]["01_one"] == {
         "released": "",
         "due": "2 October 2026, 23:59, with 30 min of grace",
         "rules": [
-            "Left out of what counts (4 points in the lab): `first`.",
+            "These exercises do not count (4 points in the lab): `first`.",
             "`second` counts 3 points in place of 6.",
-            "A bonus, which adds points and is no part of the maximum: `third`.",
-            "8 points in all, of 20 in the lab.",
+            "Bonus (adds points, and is not in the maximum): `third`.",
+            "In all, 8 points count; the lab has 20.",
         ],
     }
     assert found["labs"]["02_two"] == {
         "released": "5 October 2026, 09:00",
         "due": "16 October 2026, 18:00",
-        "rules": ["Coming late costs nothing."],
+        "rules": ["Lateness costs nothing."],
     }
     assert found["labs"]["03_three"] == {"released": "19 October 2026", "due": "", "rules": []}
     assert not any(word in data for word in (b"s07", b"unwell", b'"6 October'))
 
 
-def test_how_the_total_is_made_is_told_too(tmp_path):
+def test_the_rules_of_the_total_are_included(tmp_path):
     root = make_book(tmp_path / "course").root
     (root / FILE).write_text(RULES + "left: [s08]\ntotal: {weights: {01: 1, 02: 1, 03: 2}}\n")
     data = rules_for_learners(root, read_course_file(root))
@@ -73,7 +74,7 @@ def test_how_the_total_is_made_is_told_too(tmp_path):
 
 @pytest.fixture
 def learner(tmp_path):
-    """A learner's folder with lab 01, in a class that has 02, later, and no other."""
+    """A learner's folder with lab 01, in a class that later gets lab 02, and no other lab."""
     for name in ("release/01_tensors/01_tensors.ipynb", "notebooks/01_tensors.ipynb"):
         (tmp_path / name).parent.mkdir(parents=True)
         (tmp_path / name).write_text("{}")
@@ -87,7 +88,7 @@ def learner(tmp_path):
     return tmp_path
 
 
-def test_the_start_page_says_what_is_out_what_comes_and_what_counts(learner, monkeypatch):
+def test_the_start_page_has_released_and_coming_labs_and_what_counts(learner, monkeypatch):
     page, text = course.contents_html(learner), course.contents_text(learner).splitlines()
     assert text[1].endswith("01_tensors.ipynb): lab due 2 October <2026>")
     assert text[2].endswith(": lab comes on 5 October 2026, in a new copy of the course")
@@ -101,18 +102,18 @@ def test_the_start_page_says_what_is_out_what_comes_and_what_counts(learner, mon
     )
     assert page.count("<th ") == 6
     assert page.count("<td ") == 6 * len(course.PHASES)
-    monkeypatch.setenv(BUILD, "1")  # what is built is the same in every class
+    monkeypatch.setenv(BUILD, "1")  # the built page is the same in every class
     assert "October" not in course.contents_html(learner)
 
 
 @pytest.mark.parametrize("said", ["{", "[]", '{"about": []}', '{"about": [], "labs": {"01": 3}}'])
-def test_data_that_is_damaged_is_said(learner, said):
+def test_damaged_data_are_reported(learner, said):
     (learner / course.CLASS).write_text(said)
     with pytest.raises(ValueError, match=r"class\.json can't be read: unpack"):
         course.contents_text(learner)
 
 
-def test_without_a_class_nothing_is_said_of_one(learner):
+def test_without_a_class_the_page_mentions_none(learner):
     (learner / course.CLASS).unlink()
     assert course.class_rules(learner) is None
     assert "Lab</th>" not in course.contents_html(learner)
@@ -132,28 +133,29 @@ def course_of_three(tmp_path):
 
 
 @pytest.mark.slow(5)
-def test_the_archive_has_what_is_out(course_of_three):
+def test_the_archive_has_the_released_labs(course_of_three):
     root = course_of_three
     before, after = (datetime(2026, 10, day, 12, tzinfo=UTC) for day in (4, 5))
     files = learner_files(root, with_checks=True, now=before)
     labs = [name for name in files if name.startswith("release/")]
     assert labs == ["release/01_tensors/01_tensors.ipynb"]
     assert not any(name.startswith("phases/02_autograd/") for name in files)
-    assert "notebooks/02_autograd.ipynb" in files  # lessons are for everybody
+    assert "notebooks/02_autograd.ipynb" in files  # lessons are always included
     assert FILE not in files
     shown = json.dumps(json.loads(files[START_PAGE]))
     assert "comes on 5 October 2026, in a new copy" in shown
     assert "due 2 October 2026, 23:59" in shown
     assert shown.count("lab</a>") == 1
-    assert "and when they are due. To bring" in files["README.md"].decode()
+    assert "and when they are due. To update" in files["README.md"].decode()
     later = learner_files(root, now=after)
     assert "release/02_autograd/02_autograd.ipynb" in later
     assert "comes on" not in json.dumps(json.loads(later[START_PAGE]))
     why = left_out(root, choose(root, ["01", "02", "05"]), before)
     assert why == {
-        "02_autograd": f"{FILE} says that 02_autograd goes out on 5 October 2026",
-        "05_custom_op": f"05_custom_op is no lab of this class: `labs` in {FILE} has 01_tensors, "
-        "02_autograd. Name it there to release it",
+        "02_autograd": f"{FILE} releases 02_autograd only on 5 October 2026",
+        "05_custom_op": f"05_custom_op is not a lab of this class: `labs` in {FILE} has "
+        "01_tensors, "
+        "02_autograd. Add 05_custom_op there to release it",
     }
     (root / FILE).write_text("labs: {01: {du: 2026-10-02}}")
     with pytest.raises(UserError, match=r"course\.yml:1: labs\.01_tensors\.du: no such key"):

@@ -1,4 +1,4 @@
-"""How many submissions have no time, and what holds for them: every place says it alike."""
+"""All places agree on how many submissions have no time, and on how they count."""
 
 import re
 from datetime import datetime
@@ -18,35 +18,39 @@ from tests.hood.classroom.rules.book import hand_in, make_book
 
 SCORES = {"first": 4.0, "second": 6.0, "third": 5.0, "why": 5.0}
 RULES = "labs: {01: {due: 2026-10-02}, 02: {}}\nlate: {per_day: 10%}\n"
-SAID = "2 of 3 submissions have no time, and so count as in time, while the other is judged by its"
+SAID = "2 of 3 submissions have no time, so they count as in time; the other has a time"
 
 
 @pytest.mark.parametrize(
     ("without", "of", "said"),
     [
-        (1, 1, "The submission has no time, and so counts as in time. A timestamp.txt"),
-        (2, 2, "2 of 2 submissions have no time, and so count as in time. A timestamp.txt"),
-        (1, 2, "1 of 2 submissions has no time, and so counts as in time, while the other is"),
+        (1, 1, "The submission has no time, so it counts as in time. To set a time, write"),
+        (2, 2, "2 of 2 submissions have no time, so they count as in time. To set a time, write"),
+        (
+            1,
+            2,
+            "1 of 2 submissions has no time, so it counts as in time; the other has a time.",
+        ),
         (
             30,
             60,
-            "30 of 60 submissions have no time, and so count as in time, while the others are",
+            "30 of 60 submissions have no time, so they count as in time; the others have a time.",
         ),
         (0, 60, ""),
     ],
 )
-def test_the_sentence_in_every_number(tmp_path, without, of, said):
+def test_the_sentence_fits_every_number(tmp_path, without, of, said):
     course = make_book(tmp_path / "course")
     (course.root / FILE).write_text(RULES)
     file = read_course_file(course.root)
     found = no_time_sentence(file, "01_one", without, of)
     assert found.startswith(said)
     assert bool(found) is bool(said)
-    assert no_time_sentence(file, "02_two", without, of) == ""  # which has no due date
+    assert no_time_sentence(file, "02_two", without, of) == ""  # this lab has no due date
     assert no_time_sentence(None, "01_one", without, of) == ""
 
 
-def test_report_and_check_say_it(tmp_path, capsys):
+def test_report_and_check_have_the_sentence(tmp_path, capsys):
     course = make_book(tmp_path / "course")
     (course.root / FILE).write_text(RULES)
     for student, came in (("ana", datetime(2026, 10, 5)), ("ben", None), ("cy", None)):
@@ -63,7 +67,7 @@ def test_report_and_check_say_it(tmp_path, capsys):
     assert "no time" not in (course.root / "reports" / "02_two" / "index.html").read_text()
 
 
-def test_grade_says_it(tmp_path, monkeypatch):
+def test_grade_has_the_sentence(tmp_path, monkeypatch):
     monkeypatch.setattr(grading, "_executor", lambda *_: Here())
     course = make_small(tmp_path / "course")
     for student in ("ana", "ben", "cy"):

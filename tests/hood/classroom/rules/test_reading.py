@@ -1,4 +1,4 @@
-"""course.yml: what it may say, and where each slip in it is told."""
+"""course.yml: its valid content, and the place of each error."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -28,7 +28,7 @@ def read(root, text):
     return read_course_file(root)
 
 
-def test_no_file_is_no_rules_and_an_empty_one_names_no_lab(root):
+def test_no_file_means_no_rules_and_an_empty_one_names_no_lab(root):
     (root / FILE).unlink(missing_ok=True)
     assert read_course_file(root) is None
     assert read(root, "").labs == {}
@@ -38,16 +38,16 @@ def test_no_file_is_no_rules_and_an_empty_one_names_no_lab(root):
     ("days", "said"),
     [
         (0, []),
-        (1, ["1 day of lateness is free, where it saves most points"]),
-        (2, ["2 days of lateness are free, where they save most points"]),
+        (1, ["1 day of lateness is free, and is spent where it saves most points"]),
+        (2, ["2 days of lateness are free, and are spent where they save most points"]),
     ],
 )
-def test_the_terms_free_days_are_a_sentence(root, days, said):
+def test_the_terms_free_days_are_described_in_a_sentence(root, days, said):
     file = read(root, f"late: {{free_days: {days}}}")
-    assert list(free_sentences(file)) == [f"In the whole term {one}." for one in said]
+    assert list(free_sentences(file)) == [f"In the whole term, {one}." for one in said]
 
 
-def test_values_are_the_texts_that_stand_there(root):
+def test_values_are_kept_as_written(root):
     file = read(
         root,
         "sections: {no: {graders: [0123]}}\n"
@@ -77,7 +77,7 @@ def test_values_are_the_texts_that_stand_there(root):
     assert (extension.who, extension.lab, extension.why) == ("0123", "01_one", "on")
 
 
-def test_after_the_due_date_is_after_a_learners_own(root):
+def test_after_the_due_date_means_a_learners_own_due_date(root):
     file = read(
         root,
         "course: {time_zone: Europe/Madrid}\n"
@@ -85,7 +85,7 @@ def test_after_the_due_date_is_after_a_learners_own(root):
         "       two: {feedback: {misconceptions: after due}}}\n"
         "extensions: [{who: ana, lab: one, due: 2026-10-05}]\n",
     )
-    shows = [  # at midnight of Madrid, when it is 22 o'clock in UTC
+    shows = [  # at midnight in Madrid, 22:00 UTC
         file.shows("misconceptions", "01_one", who, datetime(2026, 10, day, hour, tzinfo=UTC))
         for who in ("ana", "ben")
         for day, hour in ((2, 21), (2, 22), (5, 21), (5, 22))
@@ -93,26 +93,29 @@ def test_after_the_due_date_is_after_a_learners_own(root):
     assert shows == [False, False, False, True, False, True, True, True]
     late = datetime(2030, 1, 1, tzinfo=UTC)
     assert not file.shows("examples", "01_one", "ben", late)
-    assert not file.shows("misconceptions", "02_two", "ben", late)  # it has no due date
+    assert not file.shows("misconceptions", "02_two", "ben", late)  # this lab has no due date
     assert file.shows("examples", "02_two", "ben", late)
 
 
-def test_further_stands_for_all_that_the_lab_calls_so(root):
+def test_further_stands_for_all_further_exercises_of_the_lab(root):
     file = read(root, "labs: {one: {drop: first, bonus: further}, 3: {drop: [words, further]}}")
     one, three = file.labs.values()
     assert (one.drop, one.bonus) == (("first",), ("second", "third"))
     assert (three.drop, three.bonus) == (("words", "seventh"), ())
     said = list(lab_sentences(file, "01_one", exercises_of(root, "01_one")))
-    assert "Left out of what counts (4 points in the lab): `first`." in said
-    bonus = "A bonus, which adds points and is no part of the maximum: `second` and `third`."
+    assert "These exercises do not count (4 points in the lab): `first`." in said
+    bonus = "Bonus (adds points, and is not in the maximum): `second` and `third`."
     assert bonus in said
-    assert "5 points in all, of 20 in the lab." in said
+    assert "In all, 5 points count; the lab has 20." in said
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("labs: {one: {due: tomorrow}}", "1: labs.01_one.due: expected a day, 2026-09-25, or"),
+        (
+            "labs: {one: {due: tomorrow}}",
+            "1: labs.01_one.due: expected a day such as 2026-09-25, or",
+        ),
         ("labs: {one: {due: 2026-13-01}}", "1: labs.01_one.due: expected a day"),
         ("labs: {one: {due: 2026-10-01 10:00+02:00}}", "1: labs.01_one.due: expected a day"),
         ("labs:\n  one:\n    grace: 30", "3: labs.01_one.grace: expected a time such as 30 min"),
@@ -126,16 +129,16 @@ def test_further_stands_for_all_that_the_lab_calls_so(root):
         ("labs:\n  one: {points: {first: -1}}", "2: labs.01_one.points.first: "),
         (
             "labs:\n  one:\n    dorp: [first]",
-            "3: labs.01_one.dorp: no such key; it may be one of release, due",
+            "3: labs.01_one.dorp: no such key; expected one of release, due",
         ),
         (
             "roster: {file: a, id: b, lms: c}",
-            "1: roster.lms: no such key; it may be one of file, id",
+            "1: roster.lms: no such key; expected one of file, id",
         ),
-        ("lab: {}", "1: lab: no such key; it may be one of course, sections, roster"),
+        ("lab: {}", "1: lab: no such key; expected one of course, sections, roster"),
         (
             "labs: {one: {}}\nextensions: [{who: a, lab: one, due: 2026-01-01, to: b}]",
-            "2: extensions.to: no such key; it may be one of who, lab, due, why",
+            "2: extensions.to: no such key; expected one of who, lab, due, why",
         ),
         ("labs: {one: {drop: {first: 1}}}", "1: labs.01_one.drop: expected a list, got {'first'"),
         ("extensions: 3", "1: extensions: expected a list, got '3'"),
@@ -144,42 +147,45 @@ def test_further_stands_for_all_that_the_lab_calls_so(root):
         ("labs:\n  one: {withheld: give}", "2: labs.01_one.withheld: "),
         ("course: {time_zone: Madrid}", "1: course.time_zone: expected a time zone such as Europe"),
         ("extensions:\n  - {who: ana, lab: one}", "2: extensions.due: is missing"),
-        # what the course folder has not
-        ("labs:\n  four: {}", "2: labs.four: there is no lab four in source/"),
+        # labs that the course folder does not have
+        ("labs:\n  four: {}", "2: labs.four: no lab four in source/"),
         ("labs:\n  one: {drop: [last]}", "2: labs.01_one.drop: 01_one has no exercise 'last'; it"),
         ("labs:\n  one: {bonus: [last]}", "2: labs.01_one.bonus: 01_one has no exercise 'last'"),
         ("labs:\n  one: {points: {last: 1}}", "2: labs.01_one.points: 01_one has no exercise"),
         (
             "labs:\n  two: {drop: further}",
-            "2: labs.02_two.drop: no exercise of 02_two is a further",
+            "2: labs.02_two.drop: 02_two has no further exercises",
         ),
         ("labs:\n  one: {points: {further: 1}}", "2: labs.01_one.points: 01_one has no exercise"),
-        ("labs:\n  one: {drop: third, bonus: further}", "2: labs.01_one.drop: 'third' is dropped"),
-        ("labs:\n  one: {drop: [first], bonus: [first]}", "2: labs.01_one.drop: 'first' is"),
+        ("labs:\n  one: {drop: third, bonus: further}", "2: labs.01_one.drop: list 'third' once"),
+        ("labs:\n  one: {drop: [first], bonus: [first]}", "2: labs.01_one.drop: list 'first' once"),
         ("labs:\n  one: {drop: [first], points: {first: 1}}", "2: labs.01_one.points: 'first' is"),
-        ("labs:\n  one: {release: 2026-10-02, due: 2026-10-01}", "2: labs.01_one.due: it is due"),
+        (
+            "labs:\n  one: {release: 2026-10-02, due: 2026-10-01}",
+            "2: labs.01_one.due: expected a due",
+        ),
         ("labs: {one: {}}\nextensions: [{who: a, lab: two, due: 2026-01-01}]", "2: extensions.lab"),
         ("labs: {one: {}}\nextensions: [{who: a, lab: one, due: 2026-01-01}]", "2: extensions"),
         (
             "labs: {one: {due: 2026-10-01}}\nextensions: [{who: a, lab: one, due: 2026-10-01}]",
-            "2: extensions.due: it is no later than the lab's own",
+            "2: extensions.due: expected a date later than the lab's own",
         ),
         ("labs: {one: {}}\nexport: {canvas: {items: {two: x}}}", "2: export.canvas.items.02_two"),
-        # what is no course file
-        ("labs: {one: {}, 01: {}}", "1: '01' is 01_one, which stands here already"),
-        ("late: {}\nlate: {}", "2: 'late' stands here a second time"),
+        # files that are no course file
+        ("labs: {one: {}, 01: {}}", "1: '01' is 01_one, which is already listed here"),
+        ("late: {}\nlate: {}", "2: 'late' is listed here twice"),
         ("labs: {one: [}", "1: "),
         ("? [a]\n: b", "1: expected a name before the colon"),
         ("- one", "1: expected keys with values, got ['one']"),
     ],
 )
-def test_a_slip_is_told_with_its_line(root, text, said):
+def test_an_error_is_reported_with_its_line(root, text, said):
     with pytest.raises(UserError) as told:
         read(root, text)
     assert str(told.value).startswith(f"{FILE}:{said}")
 
 
-def test_all_slips_are_told_at_once(root):
+def test_all_errors_are_reported_at_once(root):
     with pytest.raises(UserError) as told:
         read(root, "late: {per_day: x}\nlabs:\n  one: {dorp: []}\n")
     assert [line.partition(": ")[0] for line in str(told.value).splitlines()] == [
@@ -191,7 +197,7 @@ def test_all_slips_are_told_at_once(root):
 @pytest.mark.parametrize(
     ("content", "said"), [(b"\xff", "can't be read"), (b"\x00", "special characters")]
 )
-def test_a_file_that_is_no_text(root, content, said):
+def test_a_file_that_is_no_text_is_refused(root, content, said):
     (root / FILE).write_bytes(content)
     with pytest.raises(UserError, match=said):
         read_course_file(root)
@@ -199,7 +205,7 @@ def test_a_file_that_is_no_text(root, content, said):
 
 @pytest.fixture(scope="module")
 def texts(tmp_path_factory):
-    """A course folder with the labs' own texts, and what is built of them."""
+    """A course folder with the labs' own texts and notebooks."""
     folder = tmp_path_factory.mktemp("texts")
     (folder / "phases").symlink_to(ROOT / "phases")
     for phase in phases():
@@ -208,12 +214,12 @@ def texts(tmp_path_factory):
     return folder
 
 
-def test_the_file_that_the_guide_shows(texts):
+def test_the_guides_example_file_is_valid(texts):
     page = (ROOT / "docs/how-to/rules.md").read_text()
     file = read(texts, page.partition("```yaml\n")[2].partition("```")[0])
     said = list(lab_sentences(file, "01_tensors", exercises_of(texts, "01_tensors")))
     assert "`model_costs` counts 3 points in place of 6." in said
-    assert "30 points in all, of 40 in the lab." in said
+    assert "In all, 30 points count; the lab has 40." in said
     assert file.labs["05_custom_op"].bonus == ("read_ptx", "make_twice")
     assert file.export.canvas.items == {"01_tensors": "Lab 1 (4711)"}
 

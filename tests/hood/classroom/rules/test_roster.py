@@ -47,7 +47,7 @@ def students(course):
         return {one.id: (one.last_name, one.lms_user_id) for one in gradebook.students}
 
 
-def test_the_class_is_entered_and_what_changed_is_said(course, capsys):
+def test_the_class_is_entered_and_changes_are_reported(course, capsys):
     with Gradebook(course.directory.db_url) as gradebook:
         gradebook.add_student("ben", last_name="Rui", email="ben@example.org")
         gradebook.add_student("guest")
@@ -55,57 +55,58 @@ def test_the_class_is_entered_and_what_changed_is_said(course, capsys):
     assert capsys.readouterr().out.splitlines() == [
         "ana: new",
         "ben: last_name was Rui; lms_user_id was empty",
-        "guest: not in the roster, stays in the gradebook, and is passed over",
-        "2 learners; 3 lines to read above.",
+        "guest: not in the roster, so skipped; stays in the gradebook",
+        "2 learners; see the 3 lines above.",
     ]
     after = {"ana": ("Luján, Ana", "901"), "ben": ("Ruiz, Ben", "902"), "guest": (None, None)}
     assert students(course) == after
     with Gradebook(course.directory.db_url) as gradebook:
         assert gradebook.find_student("ben").email == "ben@example.org"
     assert do(course, "roster") == 0  # nothing is left to change
-    assert capsys.readouterr().out.splitlines()[-1] == "2 learners; 1 line to read above."
+    assert capsys.readouterr().out.splitlines()[-1] == "2 learners; see the line above."
 
 
-def test_check_says_what_the_file_means_and_who_is_unknown(course, capsys):
+def test_check_explains_the_file_and_names_unknown_learners(course, capsys):
     with Gradebook(course.directory.db_url) as gradebook:
         gradebook.add_student("guest")
     (course.root / "submitted" / "eve" / "01_one").mkdir(parents=True)
     (course.root / FILE).write_text(RULES.replace("who: ana", "who: anna"))
     assert do(course, "check") == 1
     said = capsys.readouterr().out.splitlines()
-    assert "The answers in words of section A are marked by marta, ben." in said
+    assert "The written answers of section A are marked by marta, ben." in said
     assert "  Due on 2 October 2026, 23:59." in said
-    assert "  Coming late costs nothing." in said
-    assert "  20 points in all, of 20 in the lab." in said
-    assert "  anna has until 5 October 2026, 23:59." in said
+    assert "  Lateness costs nothing." in said
+    assert "  In all, 20 points count; the lab has 20." in said
+    assert "  anna has an extension until 5 October 2026, 23:59." in said
     assert [line for line in said if line.startswith("? ")] == [
-        "? guest is in the gradebook, and not in the roster: passed over",
-        "? ana is in the roster, and not in the gradebook: `course roster` enters it",
-        "? ben is in the roster, and not in the gradebook: `course roster` enters it",
-        "? anna, who has an extension of 01_one, is nobody's id",
-        "? eve handed 01_one in, and is not in the roster: passed over",
+        "? guest is in the gradebook but not in the roster: skipped",
+        "? ana is in the roster but not in the gradebook: `course roster` adds them",
+        "? ben is in the roster but not in the gradebook: `course roster` adds them",
+        "? course.yml gives anna an extension of 01_one, but no learner has that id",
+        "? eve handed in 01_one but is not in the roster: skipped",
     ]
 
 
-def test_an_extension_in_the_gradebook_is_named_where_the_file_has_its_own_dates(course, capsys):
+def test_an_extension_in_the_gradebook_is_named_if_the_file_has_its_own_dates(course, capsys):
     do(course, "roster")
     with Gradebook(course.directory.db_url) as gradebook:
-        for lab in ("01_one", "02_two"):  # by the second the gradebook's own hold
+        for lab in ("01_one", "02_two"):  # with the second file, the gradebook's dates count
             gradebook.update_or_create_submission(lab, "ben")
             gradebook.grant_extension(lab, "ben", days=1)
     capsys.readouterr()
     assert do(course, "check") == 1
     asked = [line for line in capsys.readouterr().out.splitlines() if line.startswith("? ")]
     assert asked == [
-        "? ben has an extension of 01_one in the gradebook; by course.yml only its own "
-        "`extensions` hold",
-        "? 01_one: The submission has no time, and so counts as in time. A timestamp.txt in "
-        "submitted/LEARNER/01_one/, such as “2026-04-05 10:00:00 UTC”, gives one; Moodle and "
-        "Canvas can tell them: see docs/how-to/collect-from-an-lms.md",
+        "? ben has an extension of 01_one in the gradebook, but only `extensions` in course.yml "
+        "count",
+        "? 01_one: The submission has no time, so it counts as in time. To set a time, write it "
+        "into submitted/LEARNER/01_one/timestamp.txt, such as “2026-04-05 10:00:00 UTC”; or get "
+        "the "
+        "times from Moodle or Canvas: see docs/how-to/collect-from-an-lms.md",
     ]
 
 
-def test_check_finds_nothing_to_ask_where_all_lists_agree(course, capsys):
+def test_check_asks_nothing_if_all_lists_agree(course, capsys):
     do(course, "roster")
     assert do(course, "check") == 0
     assert "2 learners in class.csv." in capsys.readouterr().out
@@ -117,36 +118,39 @@ def test_check_finds_nothing_to_ask_where_all_lists_agree(course, capsys):
         (CANVAS.replace("SIS Login ID", "Login"), "has no column 'SIS Login ID'; it has: "),
         (
             CANVAS + "x,1,ana,A\n",
-            r"class.csv:5, column 'SIS Login ID': ana stands there a second time",
+            r"class.csv:5, column 'SIS Login ID': ana is listed twice",
         ),
         (CANVAS.replace("ben,B", "ben,B,x"), r"class.csv:4: expected 4 cells"),
-        (CANVAS.replace("ben,B", "ben,C"), "ben is in the section 'C'; course.yml has: A, B"),
-        (CANVAS.replace("ben,B", "../ben,B"), "'../ben' is no id: an id has no '/'"),
+        (
+            CANVAS.replace("ben,B", "ben,C"),
+            "ben is in the section 'C'; `sections` in course.yml has: A, B",
+        ),
+        (CANVAS.replace("ben,B", "../ben,B"), "'../ben' is not an id: an id can't have '/'"),
     ],
 )
-def test_a_roster_with_a_slip_changes_nothing(course, table, said):
+def test_a_roster_with_an_error_changes_nothing(course, table, said):
     (course.root / "class.csv").write_text(table)
     with pytest.raises(UserError, match=said):
         do(course, "roster")
     assert students(course) == {}
 
 
-def test_a_roster_that_excel_has_saved_is_entered_and_what_was_guessed_is_said(course, capsys):
+def test_a_roster_saved_by_excel_is_entered_and_guesses_are_reported(course, capsys):
     rows = [("Student", "ID ", "SIS Login ID", "Section"), ("Luján, Ana", "901", "ana", "A")]
     text = "\r\n".join(map(";".join, [*rows, ("Ruiz, Ben", "902", "ben", "B"), ("",) * 4]))
     (course.root / "class.csv").write_bytes(text.encode("cp1252"))
     assert do(course, "roster") == 0
     assert students(course) == {"ana": ("Luján, Ana", "901"), "ben": ("Ruiz, Ben", "902")}
-    assert "class.csv is not in UTF-8: it was read as Windows-1252" in capsys.readouterr().out
+    assert "class.csv is not in UTF-8, so it was read as Windows-1252" in capsys.readouterr().out
     assert do(course, "check") == 0
     assert "it was read as Windows-1252" in capsys.readouterr().out
 
 
-def test_an_encoding_that_nothing_in_a_file_tells_is_named_in_the_course_file(course, capsys):
+def test_an_encoding_that_cannot_be_detected_must_be_in_the_course_file(course, capsys):
     rows = [("Student", "ID", "SIS Login ID", "Section"), ("Żółć, Łukasz", "901", "ana", "A")]
     text = "\r\n".join(map(";".join, [*rows, ("Ruiz, Ben", "902", "łuk", "B")]))
     (course.root / "class.csv").write_bytes(text.encode("cp1250"))
-    with pytest.raises(UserError, match="class.csv:3, column 'SIS Login ID': which letters '³uk'"):
+    with pytest.raises(UserError, match="class.csv:3, column 'SIS Login ID': the letters of '³uk'"):
         do(course, "roster")  # no learner gets an id that a guess has made
     assert students(course) == {}
     rules = RULES.replace("file: class.csv", "file: class.csv, encoding: windows-1250")
@@ -162,7 +166,7 @@ def test_an_encoding_that_nothing_in_a_file_tells_is_named_in_the_course_file(co
         do(course, "roster")
 
 
-def test_a_roster_that_is_not_there(course):
+def test_a_missing_roster_is_reported(course):
     (course.root / "class.csv").unlink()
     with pytest.raises(UserError, match="class.csv can't be read"):
         read_roster(course.root, read_course_file(course.root))
@@ -187,15 +191,18 @@ def test_a_lab_that_the_file_does_not_name_is_not_released(
     if is_released:
         step.log.propagate = True
         step.start()
-        assert "01_one goes out on 1 January 2999, and it goes out now" in caplog.text
+        assert (
+            "course.yml releases 01_one only on 1 January 2999, but the lab is released now"
+            in caplog.text
+        )
     else:
-        with pytest.raises(Exception, match="02_two is no lab of this class"):
+        with pytest.raises(Exception, match="02_two is not a lab of this class"):
             step.start()
     assert bool(list(exchange.rglob("*.ipynb"))) == is_released
 
 
 @pytest.mark.parametrize("step", [Collect, ReleaseAssignment, ReleaseFeedback])
-def test_the_exchange_knows_the_class_by_the_id_that_its_file_gives(course, step, caplog):
+def test_the_exchange_uses_the_id_from_the_class_file(course, step, caplog):
     (course.root / FILE).write_text("labs: {01: {}}\ncourse:\n  id: pytorch-2026\n")
     assert course_id(course.root) == "pytorch-2026"
     course.directory.course_id = "another"
@@ -204,7 +211,7 @@ def test_the_exchange_knows_the_class_by_the_id_that_its_file_gives(course, step
     exchange.log.propagate = True
     with pytest.raises(ExchangeError):
         exchange.start()
-    assert "course.yml:3: course.id is 'pytorch-2026', and nbgrader's settings" in caplog.text
+    assert "course.yml:3: course.id is 'pytorch-2026', but nbgrader's settings" in caplog.text
     assert "have 'another'" in caplog.text
     (course.root / FILE).write_text("course: {id: a/b}")
     assert course_id(course.root) == ""
@@ -213,7 +220,7 @@ def test_the_exchange_knows_the_class_by_the_id_that_its_file_gives(course, step
     assert "course.yml:1: course.id: expected an id of letters" in caplog.text
 
 
-def test_check_says_where_the_ids_differ(course, capsys):
+def test_check_reports_different_ids(course, capsys):
     (course.root / FILE).write_text("course: {id: pytorch-2026}\nlabs: {}")
     assert do(course, "check") == 1
     printed = capsys.readouterr().out
@@ -221,7 +228,7 @@ def test_check_says_where_the_ids_differ(course, capsys):
     assert "? course.yml:1: course.id is 'pytorch-2026'" in printed
 
 
-def test_this_projects_settings_take_the_classs_id(tmp_path):
+def test_this_projects_settings_use_the_classs_id(tmp_path):
     (tmp_path / "nbgrader_config.py").write_text((ROOT / "nbgrader_config.py").read_text())
     assert open_course(tmp_path).directory.course_id == "open-the-hood"
     (tmp_path / FILE).write_text("course: {id: pytorch-2026}")
@@ -232,11 +239,14 @@ def test_this_projects_settings_take_the_classs_id(tmp_path):
     ("lab", "said"),
     [
         ("01_one", ""),
-        ("02_two", "course.yml says that 02_two goes out on 1 January 2999"),
-        ("03_three", "03_three is no lab of this class: `labs` in course.yml has 01_one, 02_two"),
+        ("02_two", "course.yml releases 02_two only on 1 January 2999"),
+        (
+            "03_three",
+            "03_three is not a lab of this class: `labs` in course.yml has 01_one, 02_two",
+        ),
     ],
 )
-def test_a_lab_that_is_not_out_is_generated_and_that_is_said(
+def test_a_lab_before_its_release_date_is_generated_with_a_notice(
     course, lab, said, monkeypatch, caplog
 ):
     (course.root / FILE).write_text("labs: {01: {}, 02: {release: 2999-01-01}}")

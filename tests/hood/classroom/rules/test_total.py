@@ -1,4 +1,4 @@
-"""The total of a term: what is dropped, what is in it, what it waits for, and how it is told."""
+"""The total of a term: dropped labs, included labs, missing marks, and its sentences."""
 
 import itertools
 import random
@@ -22,7 +22,7 @@ HALF = Counted((), Lateness(), 5.0, 10.0)
 ALL = Counted((), Lateness(), 10.0, 10.0)
 
 
-def test_what_is_dropped_leaves_the_highest_mean_by_brute_force(seeds):
+def test_dropping_gives_the_highest_mean_by_brute_force(seeds):
     chance = random.Random(seeds[0])
     for _ in range(400):
         size = chance.randint(1, 7)
@@ -74,8 +74,8 @@ def total(work, now=AFTER, **policy):
         (LabWork(Counted((), Lateness(), 14, 10), True), AFTER, Standing.COUNTED, 100, True),
     ],
 )
-def test_how_a_lab_stands(work, now, standing, points, is_final):
-    """Beside a lab with all of its points, and of the same weight."""
+def test_a_lab_has_a_state(work, now, standing, points, is_final):
+    """Together with a lab with full points and the same weight."""
     found = total({"full": LabWork(ALL, True), "other": work}, now)
     assert (found.labs[1].standing, found.rounded) == (standing, points)
     assert found.is_final is is_final
@@ -91,19 +91,21 @@ def test_a_bonus_makes_up_for_another_lab_and_no_total_is_above_its_maximum():
     ("reached", "decimals", "shown"),
     [(1 / 3, 0, 33), (1 / 3, 2, 33.33), (0.8145, 1, 81.5), (0.125, 0, 13), (0.0005, 1, 0.1)],
 )
-def test_it_is_rounded_once_and_a_half_goes_up(reached, decimals, shown):
+def test_the_total_is_rounded_once_and_a_half_is_rounded_up(reached, decimals, shown):
     work = LabWork(Counted((), Lateness(), reached, 1.0), True)
     assert total({"a": work}, decimals=decimals).rounded == shown
 
 
-def test_nothing_is_in_before_the_first_lab():
+def test_before_the_first_lab_the_total_is_empty():
     found = total({"a": LabWork(None, False, DUE)}, DUE)
     assert (found.rounded, found.is_final) == (None, False)
     assert list(term_sentences(found)) == [
-        "Of the term so far: nothing yet.",
-        "Not in it yet: `a` (not due yet).",
+        "Total of the term so far: nothing yet.",
+        "Not in the total yet: `a` (not due yet).",
     ]
-    assert list(term_sentences(total({"a": LabWork(HALF, True)}))) == ["Of the term: 50 of 100."]
+    assert list(term_sentences(total({"a": LabWork(HALF, True)}))) == [
+        "Total of the term: 50 of 100."
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -121,17 +123,18 @@ def said(course, text):
     return list(total_sentences(file, weights_of(file, worths(course.root, file))))
 
 
-def test_the_rules_in_sentences(course):
+def test_the_rules_are_described_in_sentences(course):
     assert said(course, "labs: {one: {}}") == []
     assert said(
         course, "labs: {one: {drop: [third]}, two: {}, three: {points: {words: 7}}}\ntotal: {}"
     ) == [
-        "The total is out of 100, rounded to 1 decimal, a half up; nothing before it is rounded.",
-        "Each lab weighs what it counts: 01_one 28.85 %, 02_two 38.46 %, 03_three 32.69 %. "
-        "It adds that times the share of its points.",
+        "The total is out of 100, rounded to 1 decimal (a half goes up); only the end result is "
+        "rounded.",
+        "Each lab has its points as its weight: 01_one 28.85 %, 02_two 38.46 %, 03_three 32.69 %. "
+        "A lab's part of the total is its weight times the share of its points that count.",
         "A lab that is not handed in counts 0 after its due date.",
-        "A bonus lifts a lab above its maximum, and so makes up for another; the total is at most "
-        "100.",
+        "A bonus can raise a lab above its maximum and make up for points lost in another lab; "
+        "the total is at most 100.",
     ]
     weighed = said(
         course,
@@ -140,43 +143,47 @@ def test_the_rules_in_sentences(course):
         "drop_lowest: 1}",
     )
     assert weighed[:3] == [
-        "The total is out of 30, rounded to a whole number, a half up; nothing before it is "
+        "The total is out of 30, rounded to a whole number (a half goes up); only the end result "
+        "is "
         "rounded.",
-        "Each lab has a weight: 01_one 40 %, 02_two 60 %. It adds that times the share of its "
-        "points.",
-        "One lab is dropped for each learner: the one without which the total is highest.",
+        "Each lab has a weight: 01_one 40 %, 02_two 60 %. A lab's part of the total is its "
+        "weight times the share of its points that count.",
+        "One lab is dropped for each learner, so that the total is highest.",
     ]
 
 
 @pytest.mark.parametrize(
     ("rules", "wrong"),
     [
-        ("{weights: {one: 2}}", "course.yml:2: total.weights: 02_two has no weight: give it one"),
+        ("{weights: {one: 2}}", "course.yml:2: total.weights: 02_two has no weight: add one"),
         ("{weights: {one: 2, two: x}}", "weights.02_two: expected a weight such as 20% or 2"),
         ("{weights: {one: -1, two: 1}}", "expected a weight such as 20% or 2, got '-1'"),
         ("{weights: {one: nan, two: 1}}", "expected a weight such as 20% or 2, got 'nan'"),
-        ("{weights: {one: 0, two: 0}}", "total: no lab weighs more than 0"),
+        ("{weights: {one: 0, two: 0}}", "total: no lab has a weight above 0"),
         ("{weights: {one: 1, two: 1, three: 1}}", "no lab '03_three' under `labs`"),
         ("{drop_lowest: 2}", "total.drop_lowest: 2 of 2 labs would be dropped"),
         ("{decimals: 3}", "total.decimals: input should be less than or equal to 2, got '3'"),
         ("{out_of: 0}", "total.out_of: input should be greater than 0, got '0'"),
-        ("{weight: {}}", "total.weight: no such key; it may be one of weights, drop_lowest"),
+        ("{weight: {}}", "total.weight: no such key; expected one of weights, drop_lowest"),
     ],
 )
-def test_a_slip_in_the_rules_is_told(course, rules, wrong):
+def test_an_error_in_the_rules_is_reported(course, rules, wrong):
     with pytest.raises(UserError, match=re.escape(wrong)):
         read(course, f"labs: {{one: {{}}, two: {{}}}}\ntotal: {rules}")
 
 
-def test_a_lab_that_counts_nothing_can_have_no_weight(course):
+def test_a_lab_worth_nothing_cannot_have_a_weight(course):
     nothing = "labs: {one: {}, two: {drop: [fourth, fifth, because]}}\n"
-    with pytest.raises(UserError, match="02_two counts 0 points, so it can have no weight but 0"):
+    with pytest.raises(UserError, match="02_two counts 0 points, so its weight must be 0"):
         read(course, nothing + "total: {weights: {one: 1, two: 1}}")
     assert read(course, nothing + "total: {weights: {one: 1, two: 0}}").total.weights
-    assert "Each lab weighs what it counts: 01_one 100 %." in said(course, nothing + "total: {}")[1]
+    assert (
+        "Each lab has its points as its weight: 01_one 100 %."
+        in said(course, nothing + "total: {}")[1]
+    )
 
 
-def test_what_a_lab_counts_is_what_counting_says():
+def test_a_labs_points_in_the_total_are_its_counted_points():
     rules = ClassRules.model_validate(
         {"labs": {"a": {"drop": "x", "bonus": "y", "points": {"z": 3, "none": 5}}}}
     ).labs["a"]

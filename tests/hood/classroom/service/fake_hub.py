@@ -1,4 +1,4 @@
-"""What browsers and a JupyterHub say to the service, and the variables that a hub gives it."""
+"""The requests of browsers and a JupyterHub to the service, and the hub's variables for it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from hood.classroom.service.people import OfHub
 
 PREFIX = "/services/course"
-# What a browser says of who asks: a person in a tab, or the script of a page of the same origin.
+# A browser's headers for a request from a tab, or from a script of a page of the same origin.
 TAB = {"Sec-Fetch-Site": "none", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
 SCRIPT = {"Sec-Fetch-Site": "same-origin", "Sec-Fetch-Mode": "cors", "Sec-Fetch-Dest": "empty"}
 FORM = TAB | {"Sec-Fetch-Site": "same-origin"}
@@ -21,7 +21,7 @@ SCOPES = ["access:services!service=course"]
 
 
 class FakeHub(BaseHTTPRequestHandler):
-    """What the service asks of a JupyterHub: whose a token is, and a token for a login."""
+    """What the service asks a JupyterHub for: a token's owner, and a token for a login."""
 
     owners: dict[str, dict] = {}
 
@@ -46,10 +46,11 @@ class FakeHub(BaseHTTPRequestHandler):
 
 @contextlib.contextmanager
 def fake_hub(host: str = "", **more: str) -> Iterator[OfHub]:
-    """Run a hub that knows a teacher and a learner, and yield the service's people of it.
+    """Run a hub that knows a teacher and a learner. Yield the object with which the service asks
+    it.
 
     Args:
-        host: the hub's own, where its users have subdomains.
+        host: the hub's own host, if its users have subdomains.
         more: further variables of the service, without `JUPYTERHUB_`.
     """
     server = ThreadingHTTPServer(("127.0.0.1", 0), FakeHub)

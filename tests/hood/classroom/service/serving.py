@@ -1,4 +1,4 @@
-"""A service of the tiny course in a process of its own, and people who ask it."""
+"""A service of the tiny course in a separate process, and its users."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from hood.classroom.service.people import OfFile
 from tests.hood.tiny import LAB, environment, make_course, released, source_notebook, write
 from tests.patience import PATIENCE, eventually
 
-SECONDS = 2  # that a cell may take, and more than a short turn
+SECONDS = 2  # the time limit of a cell, longer than a short turn
 ENDLESS = "import time\ntime.sleep(3600)"  # it needs no processor
 
 
 def make_served(root: Path, seconds: int = SECONDS) -> Path:
-    """Make a course folder with the tiny lab, released; a cell may take so many seconds."""
+    """Make a course folder with the released tiny lab; `seconds` limits a cell."""
     make_course(root)
     source = source_notebook()
     source.metadata.open_the_hood["cell_seconds"] = seconds
@@ -42,7 +42,7 @@ class Service:
         self.start()
 
     def start(self) -> None:
-        """Start it, again if it was killed, and wait until it answers."""
+        """Start it, or restart it after a kill, and wait until it answers."""
         self.process = subprocess.Popen(
             [sys.executable, "-m", "hood", "serve", "--port", str(self.port), *self._words],
             cwd=self.root,
@@ -59,7 +59,7 @@ class Service:
             return False
 
     def kill(self) -> None:
-        """End it at once, with its workers, as a machine that goes down does."""
+        """Kill it at once, with its workers, as when the machine goes down."""
         os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
 
@@ -78,7 +78,7 @@ class Service:
         body: Any = None,
         headers: dict[str, str] | None = None,
     ) -> tuple[int, Any, dict[str, str]]:
-        """Return the status, what was answered (JSON as data), and the headers."""
+        """Return the status, the answer (JSON as data), and the headers."""
         sent = {"Authorization": f"Bearer {self.token(who)}"} if who else {}
         data = body if isinstance(body, bytes | None) else json.dumps(body).encode()
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
@@ -93,7 +93,7 @@ class Service:
             connection.close()
 
     def check(self, who: str, answer: str, exercise: str = "twice", **more: Any) -> dict[str, Any]:
-        """Ask for a check of an answer, wait for its end, and return what is said of it."""
+        """Ask for a check of an answer, wait for its end, and return the result."""
         status, said, _ = self.ask("POST", "jobs", who, asked(answer, exercise, **more))
         assert status == 202, said
         return self.end_of(who, said["id"])

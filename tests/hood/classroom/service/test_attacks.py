@@ -1,4 +1,4 @@
-"""What somebody tries who wants to hold up the others, fill the disk, or pass for another."""
+"""Attacks that delay other learners, fill the disk, or use another identity."""
 
 import json
 import os
@@ -31,7 +31,7 @@ def service(tmp_path_factory):
 
 @pytest.fixture
 def raw(service):
-    """Open a connection, and send what is given as it is."""
+    """Open a connection, and send these bytes unchanged."""
     opened = []
 
     def send(text):
@@ -50,7 +50,7 @@ def head(service, who, method, path, *more):
     return "\r\n".join([*lines, *more, "", ""])
 
 
-def test_hundreds_of_requests_that_wait_or_never_come_hold_up_nobody(service, raw):
+def test_hundreds_of_waiting_or_incomplete_requests_delay_nobody(service, raw):
     _, said, _ = service.ask("POST", "jobs", "mallory", asked(ENDLESS))
     for _ in range(MANY):
         raw(head(service, "mallory", "GET", f"jobs/{said['id']}?wait=25"))
@@ -60,7 +60,7 @@ def test_hundreds_of_requests_that_wait_or_never_come_hold_up_nobody(service, ra
 
 
 def shares(pid):
-    """The niceness of the sessions of a process's descendants, where Linux shares by session."""
+    """The niceness of the sessions of a process's descendants, if Linux schedules by session."""
     found = set()
     for task in Path(f"/proc/{pid}/task").glob("*"):
         with suppress(OSError):  # it has ended
@@ -72,7 +72,7 @@ def shares(pid):
 
 
 def memory(pid):
-    """The memory that a process holds, in bytes."""
+    """The memory that a process uses, in bytes."""
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
 
 
@@ -102,17 +102,17 @@ def test_a_hostile_class_leaves_the_queue_and_its_workers_to_others(service):
     with ThreadPoolExecutor(2) as threads:
         floods = [threads.submit(goes_on), threads.submit(flood, 30)]
         try:
-            for _ in range(2):  # as one who is new, and as one who has had a verdict
+            for _ in range(2):  # as a new learner, and as one with a verdict
                 assert "2 of 2" in service.check("ana", RIGHT)["card"]["text/plain"]
         finally:
             stopped.set()
         for one in floods:
             one.result(PATIENCE)
-    assert memory(service.process.pid) - before < 12e6  # of 18e6 that came, at least
+    assert memory(service.process.pid) - before < 12e6  # the requests have at least 18e6 bytes
     eventually(lambda: NICE in shares(service.process.pid), "a sandbox that gives way")
     with sqlite3.connect(service.root / "gradebook.db") as db:
         states = dict(db.execute("SELECT id, state FROM service_job"))
-    for ids in accepted.values():  # none is lost, and none has ended, since that takes an hour
+    for ids in accepted.values():  # none is lost, and none has ended, because that takes an hour
         assert {states[one] for one in ids[:-1]} <= {"replaced", "running", "waiting"}
         assert states[ids[-1]] in ("running", "waiting")
     assert service.ask("GET", "queue", "marta")[1]["waiting"] <= len(hostile) + 1
@@ -125,7 +125,7 @@ def test_one_learner_sends_two_notebooks_at_a_time(service, raw):
     parts = service.root / "received"
     eventually(lambda: len(list(parts.glob(".*.part"))) == 2, "two files that arrive")
     status, said, headers = service.ask("PUT", f"labs/{LAB}/notebook", "mallory", b"{}")
-    assert (status, "arriving already" in said["detail"]) == (429, True)
+    assert (status, "already being received" in said["detail"]) == (429, True)
     assert headers["retry-after"] == "5"
     assert service.ask("PUT", f"labs/{LAB}/notebook", "ana", b"{}")[0] == 201
     slow.close()
@@ -149,12 +149,12 @@ def test_one_learner_sends_two_notebooks_at_a_time(service, raw):
         "ana\0",
     ],
 )
-def test_a_name_that_no_learner_may_have_is_let_in_nowhere(service, name):
+def test_an_invalid_learner_name_is_refused_everywhere(service, name):
     for method, path in [("GET", "labs"), ("GET", "requests"), ("PUT", f"labs/{LAB}/notebook")]:
         assert service.ask(method, path, name, b"{}" if method == "PUT" else None)[0] == 403
 
 
-def test_another_named_beside_the_token_is_not_read(service):
+def test_a_name_beside_the_token_is_ignored(service):
     names = {"X-Forwarded-User": "bo", "Remote-User": "bo", "Cookie": "open-the-hood-marking=bo"}
     path = f"labs/{LAB}/notebook?learner=bo&user=bo"
     assert service.ask("PUT", path, "carla", b"{}", names)[0] == 201
@@ -162,7 +162,7 @@ def test_another_named_beside_the_token_is_not_read(service):
     assert not (service.root / "submitted" / "bo").exists()
 
 
-def test_what_is_said_of_a_name_in_a_body_is_data(service):
+def test_a_name_in_a_body_is_treated_as_data(service):
     name = "<script>alert(1)</script>\x1b[2J\u202e../../etc/passwd"
     body = {"exercise": name, "cells": [{"id": "twice_solution", "source": RIGHT}]}
     status, said, headers = service.ask("POST", "jobs", "ana", body)

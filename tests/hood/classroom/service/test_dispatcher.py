@@ -1,4 +1,4 @@
-"""Before the service serves anybody, one of its workers has judged something."""
+"""One worker judges an answer before the service starts serving."""
 
 import pytest
 
@@ -17,14 +17,14 @@ def dispatcher(tmp_path_factory):
 
 
 @pytest.mark.parametrize("kind", ["hopeless", "retryable"])
-def test_where_nothing_can_be_judged_the_service_does_not_start(dispatcher, monkeypatch, kind):
+def test_if_nothing_can_be_judged_the_service_does_not_start(dispatcher, monkeypatch, kind):
     result = Result((), "there is no sandbox here", **{kind: True})
     monkeypatch.setattr(Workers, "grade", lambda *_: result)
     with pytest.raises(UserError, match="nothing can be judged here: there is no sandbox here"):
         dispatcher.prepare()
 
 
-def test_that_an_answer_is_missing_hinders_no_start(dispatcher, monkeypatch):
+def test_a_missing_answer_does_not_prevent_the_start(dispatcher, monkeypatch):
     asked = []
     monkeypatch.setattr(Workers, "grade", lambda _, job: asked.append(job) or Result(()))
     dispatcher.prepare()

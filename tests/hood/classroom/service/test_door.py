@@ -1,4 +1,4 @@
-"""What comes in: who sends it is known before anything is read, and then there are bounds."""
+"""The service knows a request's sender before it reads the body, and bounds the body."""
 
 import asyncio
 import re
@@ -22,7 +22,7 @@ from tests.patience import PATIENCE
 
 PREFIX = "/services/course"
 PART = b"x" * 65_536
-MOST = 64 << 20  # bytes that are sent, at most
+MOST = 64 << 20  # most bytes that are sent
 pytestmark = pytest.mark.slow(12)
 
 
@@ -42,7 +42,7 @@ def app(root, people):
 
 
 def requests(routes):
-    """All methods and paths of the application, and some that it has not."""
+    """All methods and paths of the application, and some others."""
     for route in routes:
         inner = getattr(route, "original_router", None)
         yield from requests(inner.routes) if inner else ()
@@ -64,7 +64,7 @@ def every(app):
 
 
 def send(app, method, path, headers, declared=None):
-    """Send a body that does not end by itself; return the status and how much of it was read."""
+    """Send an endless body; return the status and how much of it was read."""
     read = 0
     statuses = []
 
@@ -99,7 +99,7 @@ def send(app, method, path, headers, declared=None):
 
 
 @pytest.mark.parametrize("declared", [None, 500 << 20])
-def test_of_a_sender_whom_nobody_knows_nothing_is_read(app, people, every, declared):
+def test_nothing_is_read_from_an_unknown_sender(app, people, every, declared):
     forged = f"{people.token('ana')[:-1]}x"
     heads = [{}, {"authorization": f"Bearer {forged}"}, {"cookie": f"{TOKEN}={forged}"}]
     for method, path in every:
@@ -109,7 +109,7 @@ def test_of_a_sender_whom_nobody_knows_nothing_is_read(app, people, every, decla
             assert read <= (MAX_FORM + len(PART) if logs_in else 0), (method, path, headers)
 
 
-def test_of_a_sender_who_is_known_no_more_is_read_than_the_route_takes(app, people, every):
+def test_from_a_known_sender_only_the_routes_limit_is_read(app, people, every):
     refused = set()
     for who in ("ana", "marta"):
         token = people.token(who)
@@ -124,8 +124,8 @@ def test_of_a_sender_who_is_known_no_more_is_read_than_the_route_takes(app, peop
     assert {("POST", f"{PREFIX}/jobs"), ("PUT", f"{PREFIX}/labs/{LAB}/notebook")} <= refused
 
 
-def test_a_token_counts_where_it_belongs_alone(app, people):
-    """Else a page that a browser opens elsewhere could send the cookie along to other routes."""
+def test_a_token_is_valid_only_in_its_place(app, people):
+    """Otherwise a page elsewhere could make a browser send the cookie to other routes."""
     token = people.token("marta")
     assert send(app, "GET", f"{PREFIX}/queue", {"authorization": f"Bearer {token}"})[0] == 200
     assert send(app, "GET", f"{PREFIX}/queue", {"cookie": f"{TOKEN}={token}"})[0] == 401
@@ -154,12 +154,12 @@ def test_a_body_that_comes_too_slowly_is_not_waited_for(app, people, monkeypatch
     with pytest.raises(door.HTTPException) as refused:
         asyncio.run(read())
     assert refused.value.status_code == 408
-    assert time.monotonic() - began > 0.75  # 0.2 s, and 0.6 for what came
+    assert time.monotonic() - began > 0.75  # 0.2 s, and 0.6 for the bytes that came
 
 
 @pytest.mark.usefixtures("sandbox")
-def test_connections_that_say_nothing_deafen_nobody(root):
-    """There are more than the usual soft limit of descriptors; then each is closed."""
+def test_silent_connections_block_nobody(root):
+    """There are more connections than the usual soft limit of descriptors; then each is closed."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (1024, hard))
     service = Service(root, workers=1)
@@ -184,7 +184,7 @@ def test_connections_that_say_nothing_deafen_nobody(root):
 
 
 @pytest.mark.usefixtures("sandbox")
-def test_who_sends_on_after_the_answer_can_read_it_and_is_cut_off(root):
+def test_a_client_that_keeps_sending_can_read_the_answer_and_is_disconnected(root):
     service = Service(root, workers=1)
     try:
         with socket.create_connection(("127.0.0.1", service.port)) as connection:
@@ -193,7 +193,9 @@ def test_who_sends_on_after_the_answer_can_read_it_and_is_cut_off(root):
             )
             connection.settimeout(PATIENCE)
             began = time.monotonic()
-            connection.sendall(PART * 100)  # at once it would be a broken pipe, and no answer
+            connection.sendall(
+                PART * 100
+            )  # closing at once would give a broken pipe, and no answer
             said = b"".join(iter(lambda: connection.recv(1000), b""))
             assert time.monotonic() - began < door.HEAD_SECONDS + PATIENCE / 2
         assert re.match(rb"HTTP/1.1 (403|413) ", said)
@@ -206,8 +208,8 @@ def test_who_sends_on_after_the_answer_can_read_it_and_is_cut_off(root):
 
 
 @pytest.mark.usefixtures("sandbox")
-def test_bodies_of_strangers_take_no_memory_however_many_come_at_once(root):
-    """Each is of a mebibyte, and none ends; one in two goes to the login, which reads 4 kB."""
+def test_many_bodies_of_strangers_take_no_memory(root):
+    """Each has a mebibyte, and none ends; every second one goes to the login, which reads 4 kB."""
     service, count = Service(root, workers=1), 300
     open_ones = []
     try:
@@ -223,7 +225,7 @@ def test_bodies_of_strangers_take_no_memory_however_many_come_at_once(root):
             connection.sendall(PART * 16)
         assert service.ask("POST", "jobs", "ana", asked(ANSWERS["twice"]))[0] == 202
         grown = rss(service.process.pid) - before
-        assert grown < count * (256 << 10)  # a quarter of what was sent
+        assert grown < count * (256 << 10)  # a quarter of the sent bytes
     finally:
         for connection in open_ones:
             connection.close()

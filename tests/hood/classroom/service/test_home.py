@@ -1,4 +1,4 @@
-"""The service's own page says who somebody is and what is here, to each what is theirs."""
+"""The service's own page names its user, and shows each user their own data."""
 
 import re
 
@@ -46,7 +46,7 @@ def prefix(request):
 
 @pytest.fixture
 def opened(course, people, prefix):
-    """Have somebody, or nobody, open the page."""
+    """Open the page as a user, or without a login."""
     app = make_app(Dispatcher(course, workers=0), people, prefix)
 
     def get(name):
@@ -62,13 +62,13 @@ def text_of(reply):
     return " ".join(re.sub(r"<[^>]*>", " ", reply.text).split())
 
 
-def test_whoever_has_not_logged_in_is_asked_to_and_comes_back(course, people, prefix):
+def test_without_a_login_the_page_asks_for_one_and_returns(course, people, prefix):
     app = make_app(Dispatcher(course, workers=0), people, prefix)
     client = TestClient(app, follow_redirects=False, headers=FORM)
     asked = client.get(f"{prefix}/")
     assert (asked.status_code, 'name="to" value=""' in asked.text) == (401, True)
     wrong = client.post(f"{prefix}/marking/login", data={"token": "x.y", "to": ""})
-    assert (wrong.status_code, "no token of this course" in wrong.text) == (401, True)
+    assert (wrong.status_code, "not a token of this course" in wrong.text) == (401, True)
     for to in ("", "https://example.org/"):
         let_in = client.post(
             f"{prefix}/marking/login", data={"token": people.token("ana"), "to": to}
@@ -78,7 +78,7 @@ def test_whoever_has_not_logged_in_is_asked_to_and_comes_back(course, people, pr
     assert client.get(f"{prefix}/marking/").status_code == 403
 
 
-def test_a_learner_sees_own_labs_and_nothing_of_others(opened, course):
+def test_a_learner_sees_only_their_own_labs(opened, course):
     (course.root / "course.yml").write_text(OUT)
     inbox = Inbox(course)
     arrived = inbox.arriving()
@@ -98,19 +98,19 @@ def test_a_learner_sees_own_labs_and_nothing_of_others(opened, course):
     assert "ana" not in ben
 
 
-def test_a_lab_that_is_not_out_is_no_learners(opened, course):
+def test_an_unreleased_lab_is_hidden_from_learners(opened, course):
     (course.root / "course.yml").write_text(NOT_OUT)
     assert "No lab is out yet." in text_of(opened("ana"))
     assert LAB in text_of(opened("marta"))
 
 
-def test_a_teacher_sees_what_is_to_do(opened, course, monkeypatch, prefix):
+def test_an_instructor_sees_the_open_tasks(opened, course, monkeypatch, prefix):
     (course.root / "course.yml").write_text(OUT)
     asked = [
         (Graded("ana", "Ana <i>", {}, {}), Request("twice", "it is <u>right</u>", answered=False)),
         (Graded("ben", "Ben", {}, {}), Request("boxes", "long ago", answered=True)),
     ]
-    assert "No request for a regrade waits." in text_of(opened("marta"))
+    assert "There are no open requests for a regrade." in text_of(opened("marta"))
     monkeypatch.setattr(home, "requests_in", lambda *_: asked)
     reply = opened("marta")
     said = text_of(reply)
@@ -121,7 +121,7 @@ def test_a_teacher_sees_what_is_to_do(opened, course, monkeypatch, prefix):
     assert "Due 25 September 2026, 23:59 (Europe/Madrid)." in said
 
 
-def test_what_is_wrong_in_the_settings_is_for_those_who_teach(opened, course):
+def test_errors_in_the_settings_are_shown_to_instructors_only(opened, course):
     (course.root / "course.yml").write_text("labs: [")
     for name, shown in (("marta", True), ("ana", False)):
         reply = opened(name)
@@ -130,7 +130,7 @@ def test_what_is_wrong_in_the_settings_is_for_those_who_teach(opened, course):
     (course.root / "course.yml").unlink()
 
 
-def test_a_name_that_names_no_folder_sees_nothing(opened):
+def test_a_name_that_cannot_be_a_folder_sees_nothing(opened):
     reply = opened("../ana")
     assert (reply.status_code, reply.text.startswith("your name")) == (403, True)
 

@@ -1,4 +1,4 @@
-"""The sample hub's settings: what is missing is said, and whose account and Python are used."""
+"""The sample hub's settings: missing variables, and the service's account and Python."""
 
 import os
 import subprocess
@@ -29,7 +29,7 @@ VARIABLES = {
 
 
 def read(variables, user):
-    """Read the settings as a user of this number does."""
+    """Read the settings as a user with this id."""
     return subprocess.run(
         [sys.executable, "-c", READ, str(CONFIG), str(user)],
         env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), **variables},
@@ -43,25 +43,25 @@ def test_the_service_has_the_courses_python_and_the_hubs_account():
     assert done.stdout == "/srv/course/.venv/bin/python None\n", done.stderr
 
 
-def test_under_root_it_has_an_account_of_its_own():
+def test_under_root_the_service_has_a_separate_account():
     named = read(VARIABLES | {"OPEN_THE_HOOD_USER": "daemon"}, 0)
     assert named.stdout == "/srv/course/.venv/bin/python daemon\n", named.stderr
     unnamed = read(VARIABLES, 0)
     assert unnamed.returncode == 1
-    assert "OPEN_THE_HOOD_USER is not set, and should be the account" in unnamed.stderr
+    assert "OPEN_THE_HOOD_USER is not set: expected the account" in unnamed.stderr
     wrong = read(VARIABLES | {"OPEN_THE_HOOD_USER": "no-such-account"}, 0)
     assert "this machine has no such account" in wrong.stderr
 
 
 @pytest.mark.parametrize("missing", VARIABLES)
-def test_a_variable_that_is_missing_is_said_in_a_sentence(missing):
+def test_a_missing_variable_is_named_in_a_sentence(missing):
     for variables in (
         {name: value for name, value in VARIABLES.items() if name != missing},
         VARIABLES | {missing: " "},
     ):
         done = read(variables, 1000)
         assert (done.returncode, done.stdout) == (1, "")
-        assert f"{missing} is not set, and should be " in done.stderr
+        assert f"{missing} is not set: expected " in done.stderr
         assert "Traceback" not in done.stderr
 
 
@@ -78,12 +78,16 @@ OWN = ["--own-origin", "https://marking.example.org"]
     ("settings", "status", "said"),
     [
         (SETTINGS % SERVE, 1, "course: The pages for marking are closed here"),
-        (SETTINGS % SERVE + HOST, 0, "a host of their own below https://hub.example.org"),
-        (SETTINGS % (SERVE + OWN), 1, "The pages for marking of course are open, at its own"),
+        (SETTINGS % SERVE + HOST, 0, "their own host below https://hub.example.org"),
+        (
+            SETTINGS % (SERVE + OWN),
+            1,
+            "Service course: its pages for marking are open, at a separate origin",
+        ),
         ("c.", 2, "can't be used as a hub's settings"),
     ],
 )
-def test_a_hubs_settings_are_checked_for_what_learners_pages_can_do(
+def test_a_hubs_settings_are_checked_for_rights_of_learners_pages(
     settings, status, said, tmp_path, capsys
 ):
     path = tmp_path / "jupyterhub_config.py"
@@ -95,4 +99,4 @@ def test_a_hubs_settings_are_checked_for_what_learners_pages_can_do(
         print(error)
     shown = capsys.readouterr().out
     assert (found, said in shown) == (status, True), shown
-    assert ("a learner that they open" in shown) == (found == 1)
+    assert ("a teacher opens a learner's page" in shown) == (found == 1)

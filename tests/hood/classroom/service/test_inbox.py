@@ -1,4 +1,4 @@
-"""What a learner hands in to the service; test_kill.py asks what a kill leaves of it."""
+"""Submissions to the service; test_kill.py tests kills during one."""
 
 import secrets
 
@@ -11,9 +11,7 @@ from tests.hood.classroom.recording.small import make_small
 from tests.hood.tiny import LAB
 
 
-def test_a_learner_hands_in_so_often_a_day_and_hears_when_the_next_one_begins(
-    tmp_path, monkeypatch
-):
+def test_submissions_per_day_are_limited_and_the_refusal_names_the_next_time(tmp_path, monkeypatch):
     monkeypatch.setattr(store_module, "MOST_A_DAY", 2)
     inbox = Inbox(make_small(tmp_path))
 
@@ -30,7 +28,7 @@ def test_a_learner_hands_in_so_often_a_day_and_hears_when_the_next_one_begins(
     assert take("bo").lab == LAB
 
 
-def test_in_all_labs_together_a_learner_hands_in_so_many_bytes_a_day(tmp_path, monkeypatch):
+def test_a_learners_bytes_per_day_are_limited_over_all_labs(tmp_path, monkeypatch):
     monkeypatch.setattr(store_module, "MOST_BYTES_A_DAY", 3_000_000)
     inbox = Inbox(make_small(tmp_path))
 
@@ -43,7 +41,7 @@ def test_in_all_labs_together_a_learner_hands_in_so_many_bytes_a_day(tmp_path, m
     take("ana[1]", "other", 1_000_000)
     with pytest.raises(TooManyError, match=r"1.5 MB you would have .* 3.5 MB today") as refused:
         take("ana[1]", "third", 1_500_000)
-    assert "clear its outputs" in str(refused.value)
+    assert "clear the notebook's outputs" in str(refused.value)
     assert take("ana[1]", "third", 900_000).lab == "third"
     assert take("bo", LAB, 2_000_000).lab == LAB
     kept = sum(path.stat().st_size for path in tmp_path.glob("received/*/ana*/*"))

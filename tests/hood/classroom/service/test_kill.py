@@ -1,8 +1,8 @@
-"""The service is killed after each line of what it does.
+"""The service is killed after each line of its work.
 
-What a process that is killed leaves is what lies in its folder then; so that is looked up at each
-line. What the process has told before that it has accepted must be whole; what it has not must be
-whole or absent. ``test_service`` kills a service itself.
+After a kill, only the files in the folder remain, so the folder is copied at each line. Everything
+that the service had acknowledged by then must be whole; everything else must be whole or absent.
+``test_service`` kills a real service.
 """
 
 import hashlib
@@ -34,10 +34,10 @@ CELLS = [("twice_solution", "def twice(x): return x")]
 
 
 def left_by(folder, modules, work):
-    """Run ``work``, and return what lies in a folder wherever it might be killed, and was told.
+    """Run ``work``, and return the folder's content and the receipts at each possible kill.
 
-    That is looked up before each line of some modules, and at the end; what is the same is returned
-    once. ``work`` is given a function that tells something, as a receipt is sent.
+    Content and receipts are copied before each line of some modules, and at the end. Equal copies
+    are returned once. ``work`` gets a function that sends a receipt.
     """
     found, told = [], []
 
@@ -64,7 +64,7 @@ def left_by(folder, modules, work):
 
 
 def put_back(folder, files):
-    """Have a folder hold what it held."""
+    """Restore a folder's earlier content."""
     shutil.rmtree(folder)
     folder.mkdir()
     for path, data in files.items():
@@ -86,10 +86,10 @@ def arrived(inbox, data):
     return path
 
 
-def test_a_submission_is_there_with_its_own_time_wherever_the_service_was_killed(
-    course, monkeypatch
-):
-    monkeypatch.setattr(os, "fsync", lambda _: None)  # the machine goes on, and disks are slow
+def test_after_any_kill_a_submission_is_stored_with_its_own_time(course, monkeypatch):
+    monkeypatch.setattr(
+        os, "fsync", lambda _: None
+    )  # only the process is killed, and disks are slow
     modules = ("hand_ins/store.py", "hood/atomic_files.py", "shutil.py")
     old, new = b"old" * 1000, b"new" * 1000
     inbox = Inbox(course)
@@ -100,7 +100,7 @@ def test_a_submission_is_there_with_its_own_time_wherever_the_service_was_killed
     )
     for files, told in states:
         put_back(course.root, files)
-        Inbox(course).finish()  # the service starts again, or somebody grades
+        Inbox(course).finish()  # the service starts again, or grading starts
         kept = sorted((course.root / "received" / LAB / "ana").iterdir())
         assert all(WHOLE.fullmatch(one.name) for one in kept), kept
         assert [one.read_bytes() for one in kept] in ([old], [old, new])
@@ -122,7 +122,7 @@ def time_of(path):
     return datetime.strptime(path.stem, store_module.FILE_STAMP).replace(tzinfo=UTC)
 
 
-def test_what_never_arrived_as_a_whole_is_deleted_when_nothing_more_can_come(course):
+def test_an_incomplete_submission_is_deleted_when_no_more_can_come(course):
     inbox = Inbox(course)
     old, fresh = arrived(inbox, b"half"), arrived(inbox, b"half")
     then = (datetime.now(UTC) - timedelta(seconds=2 * STALE)).timestamp()
@@ -131,7 +131,7 @@ def test_what_never_arrived_as_a_whole_is_deleted_when_nothing_more_can_come(cou
     assert (old.exists(), fresh.exists()) == (False, True)
 
 
-def test_grade_finishes_what_a_service_that_was_killed_had_begun(tmp_path, monkeypatch):
+def test_grade_finishes_the_work_of_a_killed_service(tmp_path, monkeypatch):
     course = make_small(tmp_path)
     inbox = Inbox(course)
 
@@ -141,7 +141,7 @@ def test_grade_finishes_what_a_service_that_was_killed_had_begun(tmp_path, monke
     take("score 1")
     with monkeypatch.context() as killed:
         killed.setattr(store_module.shutil, "copyfile", None)
-        with pytest.raises(TypeError):  # the new time stands beside the old notebook
+        with pytest.raises(TypeError):  # the new time is beside the old notebook
             take("score 2")
     monkeypatch.setattr(command, "_executor", lambda *_: Here())
     assert run(course)[0] == 0
@@ -151,8 +151,8 @@ def test_grade_finishes_what_a_service_that_was_killed_had_begun(tmp_path, monke
         assert (found.score, found.timestamp) == (2.0, time_of(second).replace(tzinfo=None))
 
 
-def test_a_submission_is_read_while_none_is_put_in_its_place(course):
-    inbox, other = Inbox(course), HandIns(course)  # as of two processes
+def test_a_submission_is_not_replaced_while_it_is_read(course):
+    inbox, other = Inbox(course), HandIns(course)  # as if from two processes
     path = arrived(inbox, b"{}")
     with ThreadPoolExecutor() as threads:
         with other.at_rest():
@@ -164,7 +164,7 @@ def test_a_submission_is_read_while_none_is_put_in_its_place(course):
 
 
 @pytest.mark.parametrize("step", ["put", "take", "again", "done"])
-def test_a_job_is_whole_wherever_the_service_was_killed(tmp_path, step):
+def test_after_any_kill_a_job_is_whole(tmp_path, step):
     url = f"sqlite:///{tmp_path}/gradebook.db"
     queue = Queue(url)
     first = queue.put("ana", LAB, "twice", CELLS)

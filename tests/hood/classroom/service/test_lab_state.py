@@ -1,4 +1,4 @@
-"""What a learner sees in the list of labs: what counts, and times by the clocks of the class."""
+"""The list of labs shows what counts, and times by the clocks of the class."""
 
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
@@ -18,7 +18,7 @@ labs: {one: {due: 2026-10-10}, two: {due: 2026-10-24}}
 CAME = datetime(2026, 10, 12, 12)
 
 
-def test_points_are_what_counts_and_times_are_those_of_the_class(tmp_path):
+def test_points_are_counted_points_and_times_use_the_classs_clocks(tmp_path):
     course = make_book(tmp_path / "course")
     (course.root / FILE).write_text(RULES)
     for number, (lab, exercises) in enumerate(list(LABS.items())[:2]):
@@ -28,7 +28,11 @@ def test_points_are_what_counts_and_times_are_those_of_the_class(tmp_path):
     receipt = Receipt(lab="02_two", received=came, bytes=1, sha256="", late=True)
     inbox = SimpleNamespace(newest=lambda *_: receipt, so_far=lambda *_: "")
     one, two = lab_states(course, read_course_file(course.root), inbox, "ana", list(LABS)[:2])
-    assert (one.points, one.most, one.final) == (20, 20, True)  # of equals, the first is free
+    assert (one.points, one.most, one.final) == (
+        20,
+        20,
+        True,
+    )  # among equals, the first gets the free days
     assert (two.points, two.most, two.final) == (16, 20, True)
     assert [str(state.due) for state in (one, two)] == [
         "2026-10-10 23:59:59+02:00",
@@ -48,9 +52,7 @@ def test_points_are_what_counts_and_times_are_those_of_the_class(tmp_path):
         ("2026-10-25 01:45:01 UTC", True),
     ],
 )
-def test_a_receipt_is_late_after_the_grace_that_passed_while_clocks_were_set_back(
-    tmp_path, came, late
-):
+def test_a_receipt_is_late_after_a_grace_that_includes_the_change_of_clocks(tmp_path, came, late):
     course = make_book(tmp_path / "course")
     (course.root / FILE).write_text(
         "course: {time_zone: Europe/Madrid}\nlabs: {one: {due: 2026-10-25 01:45, grace: 2 h}}"

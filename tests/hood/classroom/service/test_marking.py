@@ -1,4 +1,4 @@
-"""Answers in words are marked behind the service's login, in the same book as in Jupyter."""
+"""Answers in words are marked behind the service's login, in the same gradebook as in Jupyter."""
 
 import json
 import re
@@ -32,7 +32,7 @@ def app(classroom, people):
 
 
 class Browser:
-    """Somebody's browser, with its cookies."""
+    """A browser with its cookies."""
 
     def __init__(self, app):
         self.client = TestClient(app, follow_redirects=False)
@@ -51,7 +51,7 @@ class Browser:
         return self.client.request(method, self.base + path, content=content, headers=headers)
 
     def opened(self):
-        """The question's id, the page's word, and the grades' ids by learner."""
+        """The question's id, the page's secret word, and the grades' ids by learner."""
         [question] = re.findall(r"question/(\w+)", self.page().text)
         text = self.page(f"question/{question}").text
         data = json.loads(re.search(r'id="data">(.*?)</script>', text, re.DOTALL)[1])
@@ -70,12 +70,15 @@ def browser(app, people):
     return enter
 
 
-def test_a_page_asks_for_a_token_and_takes_only_that_of_somebody_who_teaches(app, people):
+def test_a_page_asks_for_a_token_and_accepts_only_an_instructors(app, people):
     someone = Browser(app)
     asked = someone.page()
     assert (asked.status_code, "<form" in asked.text) == (401, True)
     assert "form-action 'self'" in asked.headers["Content-Security-Policy"]
-    for token, said in [("x.y", "no token of this course"), (people.token("ana"), "who teach")]:
+    for token, said in [
+        ("x.y", "not a token of this course"),
+        (people.token("ana"), "only teachers"),
+    ]:
         refused = someone.log_in(token)
         assert (refused.status_code, TOKEN in refused.cookies) == (401, False)
         assert said in refused.text
@@ -90,7 +93,7 @@ def test_a_page_asks_for_a_token_and_takes_only_that_of_somebody_who_teaches(app
     assert someone.client.get(f"{PREFIX}/marking").headers["Location"] == someone.base
 
 
-def test_a_learners_cookie_and_none_open_nothing(app, people, browser):
+def test_a_learners_cookie_or_no_cookie_opens_nothing(app, people, browser):
     question, word, grades = browser("marta").opened()
     paths = ["", f"question/{question}", f"api/names/{question}", f"api/answer/{grades['ana']}"]
     for token in ("", people.token("ana"), people.token("marta")[:-1] + "x"):
@@ -105,7 +108,7 @@ def test_a_learners_cookie_and_none_open_nothing(app, people, browser):
         assert other.data("POST", f"api/undo/{question}", None, word).status_code == 403
 
 
-def test_two_markers_do_not_overwrite_each_other_and_each_takes_back_own_marks(browser, classroom):
+def test_two_markers_do_not_overwrite_each_other_and_each_undoes_only_own_marks(browser, classroom):
     marta, ben = browser("marta"), browser("ben")
     question, word, grades = marta.opened()
     path = f"api/answer/{grades['ana']}"
@@ -152,13 +155,13 @@ def test_a_save_needs_the_pages_own_word_and_is_bounded(browser, classroom):
 
 @pytest.fixture
 def hub():
-    """A hub that knows a teacher and a learner, and the service's people of it."""
+    """A hub that knows a teacher and a learner, and the object with which the service asks it."""
     pytest.importorskip("jupyterhub")
     with fake_hub(HUB) as people:
         yield people
 
 
-def test_a_hubs_login_leads_back_to_the_pages(hub, classroom):
+def test_a_hubs_login_returns_to_the_pages(hub, classroom):
     someone = Browser(make_app(Dispatcher(classroom, workers=0), hub, PREFIX))
     to_hub = someone.page()
     address = urllib.parse.urlparse(to_hub.headers["Location"])
@@ -178,7 +181,7 @@ def test_a_hubs_login_leads_back_to_the_pages(hub, classroom):
 
 
 @pytest.mark.parametrize("place", ["/", ""])
-def test_the_hubs_link_to_the_service_leads_to_its_page(place, hub, classroom):
+def test_the_hubs_link_to_the_service_opens_its_page(place, hub, classroom):
     someone = Browser(make_app(Dispatcher(classroom, workers=0), hub, PREFIX))
     asked = someone.client.get(PREFIX + place, follow_redirects=False)
     if not place:
@@ -193,7 +196,7 @@ def test_the_hubs_link_to_the_service_leads_to_its_page(place, hub, classroom):
 def test_a_token_that_the_hub_has_revoked_is_refused_in_a_minute(hub, monkeypatch):
     assert hub.whose("hers").teaches
     assert not hub.whose("his").teaches
-    assert hub.whose("elsewhere") is None  # a token that may not ask this service
+    assert hub.whose("elsewhere") is None  # a token without access to this service
     FakeHub.owners = {}
     now = hub._hub.cache.timestamps
     for key in now:
@@ -201,14 +204,14 @@ def test_a_token_that_the_hub_has_revoked_is_refused_in_a_minute(hub, monkeypatc
     assert hub.whose("hers") is None
 
 
-def test_where_the_hub_is_down_nobody_is_let_in_and_that_is_said(hub, classroom, monkeypatch):
+def test_if_the_hub_is_down_nobody_gets_in_and_the_page_says_so(hub, classroom, monkeypatch):
     client = TestClient(make_app(Dispatcher(classroom, workers=0), hub, PREFIX))
     monkeypatch.setattr(hub._hub, "api_url", "http://127.0.0.1:1/hub/api")
     reply = client.get(f"{PREFIX}/labs", headers={"Authorization": "Bearer hers"})
-    assert (reply.status_code, "hub could not be asked" in reply.text) == (503, True)
+    assert (reply.status_code, "hub could not say" in reply.text) == (503, True)
 
 
-def test_a_service_with_an_origin_of_its_own_needs_the_hub_to_lead_back_there():
+def test_a_service_with_its_own_origin_needs_the_hub_to_redirect_there():
     own = "https://marking.example.org"
     for wrong in ("marking.example.org", f"{own}/course", "ftp://x"):
         with pytest.raises(UserError, match="expected a scheme and a host"):

@@ -1,4 +1,4 @@
-"""The queue: whose turn it is, what is replaced, what a restart keeps, and how much may wait."""
+"""The queue: its order, replaced jobs, restarts, and its bounds."""
 
 import time
 
@@ -29,27 +29,27 @@ def put(queue, learner, exercise="twice"):
 
 
 def end(queue, check, seconds=0.0):
-    """Store a verdict, as if the check had taken so long."""
+    """Store a verdict, as if the check had taken `seconds`."""
     queue.done(check, {"earned": 1.0, "most": 2.0}, {"text/plain": "card"})
     with create_engine(str(queue._engine.url)).begin() as db:
         moved = text("UPDATE service_job SET began = ended - :s WHERE id = :id")
         db.execute(moved, {"s": seconds, "id": check.id})
 
 
-def test_first_come_first_served_among_those_who_asked_for_as_much(queue):
+def test_first_come_first_served_among_learners_with_equal_use(queue):
     asked = [put(queue, learner) for learner in ("ana", "bo", "cy")]
     assert [queue.take().id for _ in asked] == asked
     assert queue.take() is None
 
 
-def test_a_newer_check_takes_the_place_of_one_that_waits(queue):
+def test_a_newer_check_replaces_a_waiting_one(queue):
     first, second = put(queue, "ana"), put(queue, "ana", "row_sums")
     assert queue.progress(first, "ana").state is State.REPLACED
     assert queue.take().id == second
     assert queue.take() is None
 
 
-def test_what_was_replaced_is_not_kept_for_long(queue, monkeypatch):
+def test_replaced_jobs_are_soon_deleted(queue, monkeypatch):
     others, first, second = put(queue, "bo"), put(queue, "ana"), put(queue, "ana")
     assert queue.progress(first, "ana").state is State.REPLACED
     now = module.time.time
@@ -59,7 +59,7 @@ def test_what_was_replaced_is_not_kept_for_long(queue, monkeypatch):
     assert queue.progress(others, "bo").state is State.WAITING
 
 
-def test_of_one_learners_checks_one_runs_at_a_time(queue):
+def test_a_learner_has_one_running_check_at_a_time(queue):
     running = put(queue, "ana")
     check = queue.take()
     assert check.id == running
@@ -69,7 +69,7 @@ def test_of_one_learners_checks_one_runs_at_a_time(queue):
     assert queue.take().id == waiting
 
 
-def test_who_used_much_time_lately_comes_behind_who_did_not(queue):
+def test_a_learner_with_much_recent_use_comes_later(queue):
     put(queue, "slow")
     end(queue, queue.take(), seconds=60.0)
     put(queue, "slow")
@@ -77,22 +77,22 @@ def test_who_used_much_time_lately_comes_behind_who_did_not(queue):
     assert queue.take().id == later
 
 
-def test_a_job_that_needs_more_than_a_short_turn_waits_for_a_long_one(queue):
+def test_a_job_too_long_for_a_short_turn_waits_for_a_long_one(queue):
     asked = put(queue, "slow")
     queue.again(queue.take())
     assert queue.progress(asked, "slow").state is State.WAITING
-    assert queue.take() is None  # the workers of short turns are for others
+    assert queue.take() is None  # the workers of short turns serve others
     job = queue.take(long=True)
     assert (job.id, job.long, job.cells) == (asked, True, CELLS)
     end(queue, job, seconds=60.0)
 
 
-def test_who_needed_a_long_turn_begins_with_one_until_a_short_one_is_enough(queue, monkeypatch):
+def test_a_learner_who_needed_a_long_turn_keeps_one_until_a_short_one_is_enough(queue, monkeypatch):
     put(queue, "slow")
     queue.again(queue.take())
     job = queue.take(long=True)
     now = module.time.time
-    monkeypatch.setattr(module.time, "time", lambda: now() + 60)  # so long it takes
+    monkeypatch.setattr(module.time, "time", lambda: now() + 60)  # the duration of a turn
     end(queue, job)
     again = put(queue, "slow")
     assert queue.take() is None
@@ -102,7 +102,7 @@ def test_who_needed_a_long_turn_begins_with_one_until_a_short_one_is_enough(queu
     assert put(queue, "slow") == queue.take().id
 
 
-def test_half_of_the_short_turns_are_for_those_who_are_at_work(queue):
+def test_half_of_the_short_turns_are_for_active_learners(queue):
     put(queue, "ana")
     end(queue, queue.take())
     for number in range(5):
@@ -113,7 +113,7 @@ def test_half_of_the_short_turns_are_for_those_who_are_at_work(queue):
     assert queue.take().id == known
 
 
-def test_asking_again_does_not_give_another_short_turn(queue):
+def test_a_repeated_request_gets_no_further_short_turn(queue):
     put(queue, "slow")
     queue.again(queue.take())
     newer = put(queue, "slow")
@@ -121,7 +121,7 @@ def test_asking_again_does_not_give_another_short_turn(queue):
     assert queue.take(long=True).id == newer
 
 
-def test_a_newer_job_comes_in_place_of_one_that_waits_for_a_long_turn(queue):
+def test_a_newer_job_replaces_one_that_waits_for_a_long_turn(queue):
     first = put(queue, "slow")
     job = queue.take()
     second = put(queue, "slow")
@@ -130,7 +130,7 @@ def test_a_newer_job_comes_in_place_of_one_that_waits_for_a_long_turn(queue):
     assert queue.take(long=True).id == second
 
 
-def test_a_learner_sees_place_time_and_card_of_own_checks_alone(queue):
+def test_a_learner_sees_place_time_and_card_of_own_checks_only(queue):
     for learner in ("ana", "bo", "cy", "di"):
         last = put(queue, learner)
     look = queue.progress(last, "di")
@@ -143,7 +143,7 @@ def test_a_learner_sees_place_time_and_card_of_own_checks_alone(queue):
     assert (past["exercise"], past["earned"], past["most"]) == ("twice", 1.0, 2.0)
 
 
-def test_what_ran_when_the_service_was_killed_waits_again(queue, url):
+def test_a_job_that_ran_at_a_kill_waits_again(queue, url):
     first = put(queue, "ana")
     queue.take()
     again = Queue(url)
@@ -151,7 +151,7 @@ def test_what_ran_when_the_service_was_killed_waits_again(queue, url):
     assert again.take().cells == CELLS
 
 
-def test_however_many_wait_who_has_none_waiting_finds_a_place(queue, url):
+def test_a_full_queue_has_a_place_for_a_learner_without_waiting_jobs(queue, url):
     same = {"lab": "99_tiny", "exercise": "twice", "cells": "[]", "teaches": False, "long": False}
     class_of = [
         same | {"id": f"{k}", "learner": f"eve{k}", "state": State.WAITING, "received": float(k)}
@@ -176,8 +176,8 @@ def test_code_is_not_kept_and_verdicts_are_counted(queue, url):
         assert db.scalar(text("SELECT cells FROM service_job")) == ""
 
 
-def test_a_verdict_that_is_being_made_counts_as_had(queue):
-    """Else a learner with five verdicts a day gets a sixth, sent while the fifth is made."""
+def test_a_running_check_counts_towards_the_limit(queue):
+    """Otherwise a learner with five verdicts a day could get a sixth during the fifth check."""
     put(queue, "ana")
     assert queue.since("ana", "twice", 0.0) == 0  # a newer one takes its place
     running = queue.take()
@@ -186,8 +186,8 @@ def test_a_verdict_that_is_being_made_counts_as_had(queue):
     assert queue.since("ana", "twice", 0.0) == 1
 
 
-def test_a_gradebook_that_the_service_makes_is_one_of_this_nbgrader(tmp_path):
+def test_the_service_makes_a_gradebook_of_the_installed_nbgraders_version(tmp_path):
     url = f"sqlite:///{tmp_path / 'gradebook.db'}"
     Queue(url)
-    Gradebook(url).close()  # as whatever grades opens it
+    Gradebook(url).close()  # opened as grading opens it
     assert other_version(url) == ""

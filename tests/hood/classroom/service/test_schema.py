@@ -1,4 +1,4 @@
-"""The service keeps to its own description, whatever is sent to it."""
+"""The service conforms to its API description for all requests."""
 
 import re
 
@@ -30,7 +30,7 @@ CHECKS = [
 
 @pytest.fixture(scope="module")
 def app(tmp_path_factory):
-    """The application; none of its workers runs, so that jobs wait."""
+    """The application without running workers, so that jobs wait."""
     root = make_served(tmp_path_factory.mktemp("schema") / "course")
     people = OfFile(root, ["marta"])
     dispatcher = Dispatcher(open_course(root), workers=0)
@@ -39,14 +39,14 @@ def app(tmp_path_factory):
     return made
 
 
-def test_every_answer_is_as_described(app):
+def test_every_response_is_as_described(app):
     described = schemathesis.openapi.from_asgi("/openapi.json", app)
     for found in described.get_all_operations():
         asks(app, found.ok())
 
 
 def asks(app, operation):
-    """Send what hypothesis makes of an operation's description, for a learner and a teacher."""
+    """Send hypothesis's requests for an operation, as a learner and as an instructor."""
 
     @settings(
         max_examples=20,
@@ -66,7 +66,7 @@ def asks(app, operation):
     ask()
 
 
-def test_what_may_be_asked_is_listed(app):
+def test_every_operation_is_listed(app):
     with TestClient(app) as client:
         paths = client.get("/openapi.json").json()["paths"]
     asked = {f"{method.upper()} {path}" for path, methods in paths.items() for method in methods}

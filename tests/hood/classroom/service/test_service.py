@@ -1,4 +1,4 @@
-"""The service as a whole, over HTTP: verdicts, submissions, and what it does not do for whom."""
+"""The whole service over HTTP: verdicts, submissions and refusals."""
 
 import hashlib
 import json
@@ -36,13 +36,13 @@ def started(tmp_path_factory):
 
 @pytest.fixture
 def service(started):
-    """The service of all these tests, started again where one has ended it."""
+    """The service of these tests, restarted if a test has ended it."""
     if started.process.poll() is not None:
         started.start()
     return started
 
 
-def test_a_verdict_comes_as_the_card_of_the_notebook(service):
+def test_a_verdict_has_the_same_card_as_in_a_notebook(service):
     said = service.check("ana", RIGHT)
     assert said["state"] == "done"
     assert said["card"]["text/plain"].startswith("twice: 2 of 2 points")
@@ -50,11 +50,11 @@ def test_a_verdict_comes_as_the_card_of_the_notebook(service):
     said = service.check("marta", SQUARED)
     assert "You multiplied the tensor by itself." in said["card"]["text/plain"]
     assert "for example" in said["card"]["text/plain"]
-    # only its workers run code
+    # only the service's workers run code
     assert "libtorch" not in Path(f"/proc/{service.process.pid}/maps").read_text()
 
 
-def test_an_answer_that_is_not_there_is_asked_for(service):
+def test_a_missing_answer_is_requested(service):
     body = {"exercise": "twice", "cells": [{"id": "setup", "source": "import torch"}]}
     status, said, _ = service.ask("POST", "jobs", "ana", body)
     assert (status, said["detail"]) == (
@@ -65,14 +65,14 @@ def test_an_answer_that_is_not_there_is_asked_for(service):
     assert status == 404
 
 
-def test_what_is_too_long_to_be_judged_is_refused_and_not_called_unattempted(service):
+def test_a_too_long_answer_is_refused_and_not_called_unattempted(service):
     long = [{"id": str(k), "source": "#" * 100_000} for k in range(2)]
     body = asked(RIGHT)
     status, said, _ = service.ask("POST", "jobs", "ana", body | {"cells": long + body["cells"]})
-    assert (status, "and at most 150,000 are judged" in said["detail"]) == (422, True)
+    assert (status, "the limit is 150,000" in said["detail"]) == (422, True)
 
 
-def test_a_check_is_its_askers_alone_whatever_the_body_says(service):
+def test_a_check_belongs_to_its_sender_whatever_the_body_says(service):
     body = asked(RIGHT, learner="bo", user="bo", name="bo")
     _, said, _ = service.ask("POST", "jobs", "ana", body)
     assert service.ask("GET", f"jobs/{said['id']}", "bo")[0] == 404
@@ -84,7 +84,7 @@ def test_a_check_is_its_askers_alone_whatever_the_body_says(service):
 @pytest.mark.parametrize(
     "path", ["jobs", "labs", "queue", "grading", "requests", f"labs/{LAB}/notebook"]
 )
-def test_nobody_is_answered_without_a_token_or_with_a_forged_one(service, path):
+def test_without_a_valid_token_there_is_no_answer(service, path):
     assert service.ask("GET", path)[0] == 401
     forged = {"Authorization": f"Bearer {service.token('ana')[:-1]}0"}
     assert service.ask("GET", path, headers=forged)[0] in (403, 200)
@@ -92,19 +92,22 @@ def test_nobody_is_answered_without_a_token_or_with_a_forged_one(service, path):
     assert service.ask("GET", path, headers={"Authorization": "Basic YW5hOng="})[0] == 401
 
 
-def test_a_token_may_be_pasted_with_the_name_before_it(service, monkeypatch, capsys):
+def test_a_token_may_be_pasted_with_its_name(service, monkeypatch, capsys):
     monkeypatch.setenv(client.ADDRESS, f"http://127.0.0.1:{service.port}")
     for name in ("ana", "Łukasz"):
         monkeypatch.setenv(client.TOKENS[0], f"{name},{service.token(name)}\n")
         client.requests()
-        assert capsys.readouterr().out.startswith("No request for a regrade of yours")
-    for token, said in [("x.y", "not one of this course's"), ("“x.y”", "could not be asked")]:
+        assert capsys.readouterr().out.startswith("None of your requests for a regrade")
+    for token, said in [
+        ("x.y", "does not belong to this course"),
+        ("“x.y”", "could not be reached"),
+    ]:
         monkeypatch.setenv(client.TOKENS[0], token)
         client.requests()
         assert said in capsys.readouterr().out
 
 
-def test_what_teachers_may_is_not_for_learners(service):
+def test_instructors_operations_are_refused_to_learners(service):
     posts, gets = [f"labs/{LAB}/grading"], ["queue", "grading", f"labs/{LAB}/requests"]
     asks = [("POST", path) for path in posts] + [("GET", path) for path in gets]
     assert {service.ask(*ask, "ana")[0] for ask in asks} == {403}
@@ -124,7 +127,7 @@ def test_too_large_and_malformed_bodies_are_refused(service):
     assert service.check("ana", RIGHT)["state"] == "done"
 
 
-def test_hostile_answers_get_their_verdict_and_bodies_that_do_not_come_hold_up_nobody(service):
+def test_hostile_answers_get_verdicts_and_missing_bodies_delay_nobody(service):
     hostile = [
         ENDLESS,
         "import os; os._exit(1)",
@@ -158,7 +161,7 @@ def test_hostile_answers_get_their_verdict_and_bodies_that_do_not_come_hold_up_n
         connection.close()
 
 
-def test_a_newer_check_replaces_one_that_waits_and_a_flood_is_bounded(service):
+def test_a_newer_check_replaces_a_waiting_one_and_a_flood_is_limited(service):
     ids = [service.ask("POST", "jobs", "flo", asked(RIGHT))[1]["id"] for _ in range(20)]
     states = [service.end_of("flo", check)["state"] for check in ids]
     assert states[-1] == "done"
@@ -180,7 +183,7 @@ time.sleep(3600)
 
 
 def graded(service):
-    """Have the lab graded, and return how that ended."""
+    """Start grading of the lab, and return its result."""
     status, grading, _ = service.ask("POST", f"labs/{LAB}/grading", "marta")
     assert (status, grading["status"]) == (202, None)
 
@@ -191,7 +194,7 @@ def graded(service):
     return eventually(ended, "the grading's end", step=0.2)
 
 
-def test_a_submission_is_stored_before_its_receipt_and_graded_for_whoever_teaches(service):
+def test_a_submission_is_stored_before_its_receipt_and_instructors_can_grade_it(service):
     asking = solved(released(source_notebook()))
     place = [one.id for one in asking.cells].index("twice_solution") + 1
     why = "<b>mine</b> is right"
@@ -216,7 +219,7 @@ def test_a_submission_is_stored_before_its_receipt_and_graded_for_whoever_teache
     other.stdout.readline()
     grading = graded(service)
     assert (grading["status"], "is running" in grading["said"]) == (2, True)
-    other.kill()  # and its lock holds up nobody
+    other.kill()  # and its lock delays nobody
     other.wait()
     grading = graded(service)
     assert grading["status"] == 0, grading["said"]
@@ -230,7 +233,7 @@ def test_a_submission_is_stored_before_its_receipt_and_graded_for_whoever_teache
     done = nbgrader(service.root, "generate_feedback", LAB, "--force")
     assert done.returncode == 0, done.stderr
     lab = service.ask("GET", "labs", "ana")[1][0]
-    # a person has to mark the last exercise
+    # the last exercise is marked by hand
     assert (lab["points"], lab["most"], lab["final"]) == (7.0, 10.0, False)
     status, page, headers = service.ask("GET", f"labs/{LAB}/feedback", "ana")
     assert status == 200
@@ -239,12 +242,12 @@ def test_a_submission_is_stored_before_its_receipt_and_graded_for_whoever_teache
     assert service.ask("GET", f"labs/{LAB}/feedback", "bo")[0] == 404
 
 
-def test_a_lab_that_is_not_there_takes_and_gives_nothing(service):
+def test_an_unknown_lab_has_no_operations(service):
     for name in ("98_other", "..", "%2e%2e%2fsource", f"{LAB}%00"):
         assert service.ask("PUT", f"labs/{name}/notebook", "ana", b"{}")[0] in (404, 405)
         assert service.ask("GET", f"labs/{name}/notebook", "ana")[0] in (404, 405)
     said = service.ask("GET", "labs/98/notebook", "ana")[1]["detail"]
-    assert said == f"no lab that is out is called '98'; out: {LAB}"
+    assert said == f"no released lab is called '98'; released: {LAB}"
     status, data, _ = service.ask("GET", f"labs/{LAB}/notebook", "ana")
     assert status == 200
     assert b"BEGIN HIDDEN" not in data
@@ -252,7 +255,7 @@ def test_a_lab_that_is_not_there_takes_and_gives_nothing(service):
 
 
 @pytest.mark.parametrize("name", ["../bo", "a/b", ".hidden", "=1+1", "<b>x</b>"])
-def test_a_name_that_is_no_id_hands_in_nothing(service, name):
+def test_an_invalid_id_cannot_hand_in(service, name):
     assert service.ask("PUT", f"labs/{LAB}/notebook", name, notebook())[0] == 403
     assert not (service.root / "submitted" / name).exists()
 
@@ -292,7 +295,7 @@ extensions:
 """
 
 
-def test_a_learner_sees_times_of_the_class_and_hands_a_lab_in_by_its_name(
+def test_a_learner_sees_the_classs_times_and_hands_in_a_lab_by_its_name(
     service, tmp_path, monkeypatch, capsys
 ):
     shown = []
@@ -303,11 +306,11 @@ def test_a_learner_sees_times_of_the_class_and_hands_a_lab_in_by_its_name(
     (service.root / "course.yml").write_text(DATES)
     try:
         client.submit(LAB)
-        assert f"work/{LAB}/{LAB}.ipynb' is no notebook that can be read" in capsys.readouterr().out
+        assert f"work/{LAB}/{LAB}.ipynb' is not a readable notebook" in capsys.readouterr().out
         client.fetch(LAB)
         client.labs()
         client.submit(LAB)
-        monkeypatch.setenv("TZ", "America/Lima")  # where the notebook's server stands
+        monkeypatch.setenv("TZ", "America/Lima")  # the time zone of the notebook's server
         time.tzset()
         client.labs()
         said = service.ask("GET", "labs", "fay")[1][0]
@@ -317,7 +320,7 @@ def test_a_learner_sees_times_of_the_class_and_hands_a_lab_in_by_its_name(
         time.tzset()
     came = datetime.fromisoformat(said["received"]["received"])
     auckland = came.astimezone(ZoneInfo("Pacific/Auckland"))
-    assert said["due"] == "2020-04-05T02:30:00+12:00"  # of the hour that comes twice the second
+    assert said["due"] == "2020-04-05T02:30:00+12:00"  # the second of the repeated hour
     assert came.utcoffset() == auckland.utcoffset()
     assert abs(datetime.now(UTC) - came) < timedelta(minutes=5)
     at = f"{auckland.day} {auckland:%B %Y, %H:%M:%S}"
@@ -332,7 +335,7 @@ def test_a_learner_sees_times_of_the_class_and_hands_a_lab_in_by_its_name(
     assert [text.split("\n") for text in shown] == [[*head, row, *zone] for row in rows]
 
 
-def test_an_answer_given_at_once_by_many_is_judged_for_each(service):
+def test_the_same_answer_from_many_learners_is_judged_for_each(service):
     said = {}
 
     def one(name):
@@ -345,7 +348,7 @@ def test_an_answer_given_at_once_by_many_is_judged_for_each(service):
 
 
 def accepted(service, seconds):
-    """Have a check accepted, which runs so long, and then notebooks; return its id and them."""
+    """Send a long check and then notebooks; return its id and the notebooks."""
     body = asked(f"import time; time.sleep({seconds})\n{RIGHT}")
     check = service.ask("POST", "jobs", "kim", body)[1]["id"]
     sent = [notebook(twice=f"twice = {k}") for k in range(5)]
@@ -354,7 +357,7 @@ def accepted(service, seconds):
     return check, sent
 
 
-def test_what_was_accepted_outlives_a_kill_and_half_a_notebook_is_nobodys(service):
+def test_accepted_work_survives_a_kill_and_half_a_notebook_does_not(service):
     check, sent = accepted(service, 0.5)
     half = socket.create_connection(("127.0.0.1", service.port))
     head = f"PUT /labs/{LAB}/notebook HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n"
@@ -375,7 +378,7 @@ def test_what_was_accepted_outlives_a_kill_and_half_a_notebook_is_nobodys(servic
     assert teach == [("marta",)]
 
 
-def test_what_was_accepted_outlives_the_service_s_end(service):
+def test_accepted_work_survives_the_end_of_the_service(service):
     check, sent = accepted(service, 3600)
     service.close()
     kept = sorted((service.root / "received" / LAB / "kim").iterdir())

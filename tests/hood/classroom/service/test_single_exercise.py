@@ -1,4 +1,4 @@
-"""One exercise as a lab of its own, and a learner's cells as a submission to it."""
+"""One exercise as a separate lab, and a learner's cells as a submission to it."""
 
 from datetime import date
 
@@ -46,7 +46,7 @@ def test_an_exercise_comes_with_the_answers_and_locked_cells_before_it(lab):
         exercise_alone(lab, "nothing")
 
 
-def test_what_was_run_is_sent_and_not_what_the_lab_has(lab):
+def test_the_cells_that_ran_are_sent_and_not_the_labs(lab):
     nb = released(source_notebook())
     answers = ("twice_solution", "row_sums_solution")
     code = [cell for cell in nb.cells if cell.cell_type == "code" and cell.id not in answers]
@@ -61,7 +61,7 @@ def test_a_cell_above_the_first_answer_stays_above_it(lab):
     assert sent(lab, "twice", cells) == ["import math", "twice = math.fsum"]
 
 
-def test_the_graded_cells_text_and_foreign_marks_are_not_taken(lab):
+def test_the_graded_cells_text_and_foreign_metadata_are_ignored(lab):
     cells = [("twice_solution", "twice = 1"), ("twice", "verify = print"), ("setup", "torch = 0")]
     assert sent(lab, "twice", cells) == ["twice = 1"]
 
@@ -78,7 +78,7 @@ def test_the_lab_is_read_again_when_it_has_changed(course):
     assert labs.lab(LAB).digest != before.digest
 
 
-def test_cases_stay_for_a_learner_an_exercise_and_a_day():
+def test_cases_are_the_same_for_a_learner_an_exercise_and_a_day():
     key, day = b"k" * 32, date(2026, 3, 1)
     one = seed_of(key, "ana", "twice", day)
     assert one == seed_of(key, "ana", "twice", day)

@@ -34,7 +34,7 @@ def scheduler():
             yield made
 
 
-def test_every_job_gets_its_result_whatever_dies(course, scheduler, tmp_path):
+def test_every_job_gets_its_result_even_if_a_worker_dies(course, scheduler, tmp_path):
     flag = tmp_path / "killed"
     given = ("score 1", f"kill once {flag}", "score 2", "score 0")
     with Cluster(scheduler.scheduler_address) as executor:
@@ -50,7 +50,7 @@ def test_every_job_gets_its_result_whatever_dies(course, scheduler, tmp_path):
     }
 
 
-def test_the_command_grades_there(course, scheduler):
+def test_the_command_grades_on_the_cluster(course, scheduler):
     for student in ("ann", "bob"):
         hand_in(course, student, "score 1.5")
     words = ("--scheduler", scheduler.scheduler_address, OPEN, "--students", "ann", "bob")
@@ -59,11 +59,11 @@ def test_the_command_grades_there(course, scheduler):
     assert marks(course.root, "ann", "hw")["test"] == 1.5
 
 
-def test_a_child_that_is_stuck_is_killed(course, monkeypatch):
+def test_a_stuck_child_is_killed(course, monkeypatch):
     """A stuck child is killed as in the local pool, and the job is tried again."""
     monkeypatch.setattr(pool, "STUCK_SECONDS", 30.0)
     [job] = answers(course, "score 1")
-    assert cluster.grade_in_child(job)  # the child that is idle now has started
+    assert cluster.grade_in_child(job)  # the now idle child has started
     monkeypatch.setattr(pool, "STUCK_SECONDS", 0.5)
     [job] = answers(course, "sleep 3600")
     with pytest.raises(RuntimeError, match="SIGKILL"):
@@ -71,7 +71,7 @@ def test_a_child_that_is_stuck_is_killed(course, monkeypatch):
     assert not cluster._workers.idle
 
 
-def test_a_submission_that_takes_too_much_work_is_given_up_there_too(course, strict):
+def test_a_submission_with_too_much_work_is_given_up_on_the_cluster_too(course, strict):
     [job] = answers(course, "toil")
     result = cluster.grade_in_child(job)
     assert not result.retryable
@@ -86,15 +86,15 @@ def test_a_worker_with_another_torch_is_refused_before_anything_is_graded(tmp_pa
     had = versions()["torch"]
     pretend(tmp_path, "torch", "9.9.9")
     options = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": None}
-    monkeypatch.syspath_prepend(tmp_path)  # which the worker gets when it starts
+    monkeypatch.syspath_prepend(tmp_path)  # the worker reads it at its start
     with LocalCluster(**options) as other:
         monkeypatch.undo()
-        both = rf"tcp://\S+ has torch 9\.9\.9, and this command torch {had}\. Nothing was graded"
+        both = rf"tcp://\S+ has torch 9\.9\.9, but this command has torch {had}\. A grade must not"
         with pytest.raises(UserError, match=both):
             Cluster(other.scheduler_address)
 
 
-def test_no_scheduler_is_said():
+def test_a_missing_scheduler_is_reported():
     with pytest.raises(UserError, match="no Dask scheduler"):
         Cluster("tcp://127.0.0.1:1", timeout=1)
 

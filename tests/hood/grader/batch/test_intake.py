@@ -33,7 +33,7 @@ def job_id(course, sandbox=True):
     return read_submission_of(course, lab, folders(course, "ann")).job_id(lab, sandbox)
 
 
-def test_learners_are_found_by_pattern_and_none_twice(course):
+def test_learners_are_found_by_pattern_each_once(course):
     (course.root / "submitted" / "cleo" / "another").mkdir(parents=True)
     (course.root / "submitted" / "dan").mkdir()
     write(b"", course.root / "submitted" / "dan" / HW)
@@ -43,12 +43,12 @@ def test_learners_are_found_by_pattern_and_none_twice(course):
     assert course.students("submitted", HW) == ["ann", "dan"]
 
 
-def test_a_lab_that_is_not_there_is_said_with_those_that_are(course):
+def test_a_missing_lab_is_reported_with_the_existing_ones(course):
     with pytest.raises(UserError, match="the course has hw"):
         read_lab(course, "hw2")
 
 
-def test_the_same_things_have_the_same_key_wherever_they_lie(course, tmp_path):
+def test_the_key_does_not_depend_on_the_place(course, tmp_path):
     other = make_small(tmp_path / "elsewhere")
     hand_in(other, "ann", "score 1")
     assert job_id(course) == job_id(course) == job_id(other)
@@ -57,7 +57,7 @@ def test_the_same_things_have_the_same_key_wherever_they_lie(course, tmp_path):
 @pytest.mark.parametrize(
     "what", ["answer", "beside", "time", "source", "given", "config", "sandbox"]
 )
-def test_whatever_may_change_a_verdict_changes_the_job(course, what):
+def test_everything_that_may_change_a_verdict_changes_the_job(course, what):
     before = job_id(course)
     root, folder = course.root, course.root / "submitted" / "ann" / HW
     if what == "answer":
@@ -76,7 +76,7 @@ def test_whatever_may_change_a_verdict_changes_the_job(course, what):
     assert job_id(course, sandbox=what != "sandbox") != before
 
 
-def test_what_is_only_read_or_told_changes_no_job(course):
+def test_text_and_messages_do_not_change_the_job(course):
     def change(of, **values):
         path = course.root / "source" / HW / f"{HW}.ipynb"
         nb = nbformat.read(path, as_version=4)
@@ -101,12 +101,12 @@ def test_what_is_only_read_or_told_changes_no_job(course):
 
 
 def open_course_again(course):
-    """Return the course with its settings read anew."""
+    """Return the course with its settings read again."""
     return Course(course.root, course.config, course.directory)
 
 
 @pytest.mark.parametrize("step", ["tests.no_module.Step", "a class that no other process has"])
-def test_a_step_that_workers_cannot_have_is_said(course, step):
+def test_a_step_that_workers_cannot_import_is_reported(course, step):
     if step.startswith("a class"):
         step = type("Local", (NbGraderPreprocessor,), {})
     course.config.Autograde.autograde_preprocessors.append(step)
@@ -114,7 +114,7 @@ def test_a_step_that_workers_cannot_have_is_said(course, step):
         read_lab(course, HW)
 
 
-def test_what_nbgrader_lays_beside_it_makes_no_other_submission(course):
+def test_nbgraders_own_files_do_not_change_a_submission(course):
     lab = read_lab(course, HW)
     before = read_submission_of(course, lab, folders(course, "ann"))
     path = course.root / "submitted" / "ann" / HW / "timestamp.txt"
@@ -127,7 +127,7 @@ def test_what_nbgrader_lays_beside_it_makes_no_other_submission(course):
 
 
 @pytest.mark.parametrize("kind", ["text", "folder", "fifo", "link"])
-def test_a_time_that_can_not_be_read_is_said_and_counts_as_none(course, kind):
+def test_an_unreadable_time_is_reported_and_counts_as_missing(course, kind):
     path = course.root / "submitted" / "ann" / HW / "timestamp.txt"
     if kind == "text":
         write(b"yesterday", path)
@@ -139,7 +139,7 @@ def test_a_time_that_can_not_be_read_is_said_and_counts_as_none(course, kind):
     assert "timestamp" in [note.kind for note in found.notes]
 
 
-def test_a_page_beside_the_notebook_is_for_its_own_code_and_that_is_said(course):
+def test_a_page_beside_the_notebook_is_only_for_its_code_and_a_note_says_so(course):
     write(b"x", course.root / "submitted" / "ann" / HW / "proof.html")
     write(b"x", course.root / "submitted" / "ann" / HW / "logo.svg")
     write(b"y", course.root / "source" / HW / "logo.svg")
@@ -147,13 +147,13 @@ def test_a_page_beside_the_notebook_is_for_its_own_code_and_that_is_said(course)
     found = read_submission_of(course, lab, folders(course, "ann"))
     [note] = found.notes
     assert note.kind == "not shown"
-    assert note.message.startswith("`proof.html`: your code can read this")
+    assert note.message.startswith("Your code can read `proof.html`.")
     job = Job(lab, "ann", found, id="")
     assert job.beside() == {"proof.html": b"x", "logo.svg": b"y"}
     assert job.shown() == {"logo.svg": b"y"}
 
 
-def test_whatever_is_handed_in_there_is_something_to_grade(course):
+def test_every_submission_can_be_graded(course):
     submitted = course.root / "submitted"
     (submitted / "folder" / HW / f"{HW}.ipynb").mkdir(parents=True)
     (submitted / "none" / HW).mkdir(parents=True)
@@ -168,7 +168,7 @@ def test_whatever_is_handed_in_there_is_something_to_grade(course):
 
 
 def say(course, told):
-    """Write a lab's header: of its metadata, what is the course's."""
+    """Write a lab's header with the course's own metadata."""
     path = course.root / "source" / HW / f"{HW}.ipynb"
     metadata = f'"metadata": {{"open_the_hood": {told}}}, "nbformat":'
     text = path.read_text()
@@ -176,9 +176,7 @@ def say(course, told):
     path.write_text(text[:at] + metadata + text[at:].partition('"nbformat":')[2])
 
 
-def test_where_a_compiler_was_installed_since_a_lab_that_compiles_is_graded_anew(
-    course, monkeypatch
-):
+def test_a_newly_installed_compiler_makes_a_compiled_lab_be_graded_again(course, monkeypatch):
     def ids():
         lab = read_lab(course, HW)
         found = read_submission_of(course, lab, folders(course, "ann"))
@@ -192,7 +190,7 @@ def test_where_a_compiler_was_installed_since_a_lab_that_compiles_is_graded_anew
     monkeypatch.setattr("hood.grader.batch.job.compiler_lacks", lambda: None)
     with_it, after = ids()
     assert (without, with_it) == (False, True)
-    assert changes(before, after) == ["whether what it compiles can be compiled"]
+    assert changes(before, after) == ["whether the lab's code can be compiled"]
     assert changes(after.replace("-1-1-", "-1-"), after) == ["the program that gave them"]
     assert len(after) <= 64  # the field's length in the gradebook
 
@@ -200,7 +198,7 @@ def test_where_a_compiler_was_installed_since_a_lab_that_compiles_is_graded_anew
 @pytest.mark.parametrize(
     "name", ["timestamp.txt.", "Timestamp.txt", "a/timestamp.txt", ".timestamp"]
 )
-def test_whatever_else_a_sandbox_can_see_makes_another_submission(course, name):
+def test_every_file_that_a_sandbox_sees_changes_the_submission(course, name):
     lab = read_lab(course, HW)
     before = read_submission_of(course, lab, folders(course, "ann"))
     for data in (b"", b"1", b"2"):
@@ -210,8 +208,8 @@ def test_whatever_else_a_sandbox_can_see_makes_another_submission(course, name):
         before = after
 
 
-def test_a_path_that_no_other_folder_could_hold_is_left_out(course):
-    """Below a longer folder name, the path would exceed the system's limit."""
+def test_a_path_too_long_for_another_folder_is_left_out(course):
+    """In a folder with a longer name, the path would exceed the system's limit."""
     inside = os.open(course.root / "submitted" / "ann" / HW, os.O_RDONLY)
     for _ in range(18):
         os.mkdir("d" * 220, dir_fd=inside)
@@ -225,7 +223,7 @@ def test_a_path_that_no_other_folder_could_hold_is_left_out(course):
     assert grade(job_of(course, "ann")).retryable is False
 
 
-def test_a_file_of_the_notebooks_name_hides_no_change_of_the_notebook(course):
+def test_a_file_with_the_notebooks_name_hides_no_change_of_the_notebook(course):
     write(b"data", course.root / "source" / HW / HW)
     before = read_lab(course, HW).digest
     path = course.root / "source" / HW / f"{HW}.ipynb"
@@ -234,7 +232,7 @@ def test_a_file_of_the_notebooks_name_hides_no_change_of_the_notebook(course):
 
 
 @pytest.mark.parametrize("wrong", ["a region without an end", "a test without points"])
-def test_a_source_that_nbgrader_cannot_release_is_said(course, wrong):
+def test_a_source_that_nbgrader_cannot_release_is_reported(course, wrong):
     nb = source()
     if wrong == "a test without points":
         del nb.cells[1].metadata.nbgrader["points"]
@@ -245,7 +243,7 @@ def test_a_source_that_nbgrader_cannot_release_is_said(course, wrong):
         read_lab(course, HW)
 
 
-def test_a_folder_in_the_folder_is_read_as_if_it_were_the_submission(course):
+def test_a_nested_folder_is_read_as_the_submission(course):
     submitted = course.root / "submitted" / "ann" / HW
     written = (submitted / f"{HW}.ipynb").read_bytes()
     (submitted / f"{HW}.ipynb").unlink()
@@ -257,10 +255,10 @@ def test_a_folder_in_the_folder_is_read_as_if_it_were_the_submission(course):
     assert found.notebooks == {HW: written}
     assert found.files["data.csv"] == b"1"
     assert [note.kind for note in found.notes] == ["renamed", "left out"]
-    assert "taken from the folder `my lab`" in found.notes[0].message
+    assert "found in the folder `my lab`" in found.notes[0].message
 
 
-def test_learners_and_labs_are_found_by_names_in_one_form_of_unicode(tmp_path):
+def test_learners_and_labs_are_found_in_every_unicode_form(tmp_path):
     course = make_small(tmp_path / "course")
     for name in ("Jose\u0301/pra\u0301ctica", "Zo\xeb/pr\xe1ctica", "Zoe\u0308/pr\xe1ctica"):
         (course.root / "submitted" / name).mkdir(parents=True)
@@ -279,14 +277,12 @@ def test_learners_and_labs_are_found_by_names_in_one_form_of_unicode(tmp_path):
         ("HW", "\u0958" * 80 + "/a.csv"),
     ],
 )
-def test_whatever_files_are_called_they_can_be_placed_and_the_others_are_told(
-    course, tmp_path, names
-):
-    """In one form of Unicode, and out of the inner folder, names can meet or grow too long."""
+def test_files_with_any_name_are_placed_or_named_in_a_note(course, tmp_path, names):
+    """In one Unicode form, and outside of their folder, names can collide or be too long."""
     folder = tmp_path / "handed in"
     for name in names:
         write(b"x", folder / name.replace("HW", f"{HW}.ipynb"))
     came = read_submission_of(course, read_lab(course, HW), [folder])
     assert came.notebooks[HW] == b"x"
-    assert any(said in note.message for note in came.notes for said in ("too long", "of a folder"))
+    assert any(said in note.message for note in came.notes for said in ("too long", "a folder has"))
     place(came.files, tmp_path)

@@ -1,6 +1,6 @@
 """Worker processes: results, back-pressure, killed workers, an early end.
 
-Grading is simulated. Workers have no zygote, except in tests of the end of a worker that has one.
+Grading is simulated. Workers have no zygote, except in tests of how a worker with a zygote ends.
 """
 
 import os
@@ -28,7 +28,7 @@ def course(tmp_path):
     return make_small(tmp_path / "course")
 
 
-def test_each_job_gets_its_own_result_whoever_dies_beside_it(course, tmp_path, monkeypatch):
+def test_each_job_gets_its_own_result_even_if_other_workers_die(course, tmp_path, monkeypatch):
     monkeypatch.setattr(module, "TRIES", 2)
     flag = tmp_path / "killed"
     jobs = answers(course, "score 1", f"kill once {flag}", "kill", "score 2", "raise", "score 0")
@@ -52,10 +52,10 @@ def test_each_job_gets_its_own_result_whoever_dies_beside_it(course, tmp_path, m
 
 
 def test_a_worker_sees_no_gpu_that_a_sandbox_lacks():
-    """Else it would ask a sandboxed answer to run on this machine's GPU, and refuse right ones."""
+    """Otherwise the check would refuse sandboxed answers, which can't use this machine's GPU."""
     worker = module.Worker(sandbox=False)
     path = Path(f"/proc/{worker.process.pid}/environ")
-    try:  # as the process begins, it has none yet
+    try:  # at its start, the process has no zygote yet
         found = eventually(lambda: path.read_bytes().strip(b"\0")).split(b"\0")
     finally:
         worker.close()
@@ -88,7 +88,7 @@ def test_a_worker_that_cannot_start_is_an_error_and_not_a_verdict(course, monkey
     assert list((tmp_path / "aside").iterdir()) == []
 
 
-def test_where_no_worker_can_be_made_it_is_said(course, monkeypatch):
+def test_a_failure_to_start_workers_is_reported(course, monkeypatch):
     def full(**_):
         raise OSError(28, "No space left on device")
 
@@ -97,7 +97,7 @@ def test_where_no_worker_can_be_made_it_is_said(course, monkeypatch):
         list(pool.run(answers(course, "score 1")))
 
 
-def test_a_worker_that_is_stuck_is_killed(course, monkeypatch):
+def test_a_stuck_worker_is_killed(course, monkeypatch):
     monkeypatch.setattr(module, "STUCK_SECONDS", PATIENCE)
     monkeypatch.setattr(module, "TRIES", 1)
     with Pool(1, sandbox=False) as pool:
@@ -110,11 +110,8 @@ def test_a_worker_that_is_stuck_is_killed(course, monkeypatch):
     assert outcome == {"s0": 1.0, "s1": None, "s2": 2.0}
 
 
-def test_a_submission_that_takes_too_much_work_is_given_up_and_no_failure(course, strict):
-    """The time is spent in C code, where no Python handler would run.
-
-    The job is not tried again.
-    """
+def test_a_submission_with_too_much_work_is_given_up_and_is_no_failure(course, strict):
+    """The time is spent in C code, where no Python signal handler runs. The job is not retried."""
     given = ("score 1", "toil", "score 2", "hoard 1000", "hoard 10")
     with Pool(1, sandbox=False) as pool:
         found = {job.student: result for job, result in pool.run(answers(course, *given))}
@@ -127,7 +124,7 @@ def test_a_submission_that_takes_too_much_work_is_given_up_and_no_failure(course
         assert b"took too much work" in found[dear].notebooks[0].data
 
 
-def test_the_bounds_are_for_a_submission_and_end_with_it():
+def test_the_bounds_hold_for_one_submission():
     before = resource.getrlimit(resource.RLIMIT_DATA)
     with bounded(3600.0):
         assert resource.getrlimit(resource.RLIMIT_DATA)[0] < 2**40
@@ -139,7 +136,7 @@ def test_the_bounds_are_for_a_submission_and_end_with_it():
     assert signal.getitimer(signal.ITIMER_PROF)[0] == 0
 
 
-def test_asked_to_stop_it_stops_soon_and_leaves_no_process_or_folder(course):
+def test_a_stopped_pool_ends_soon_and_leaves_no_process_or_folder(course):
     done = []
     with Pool(1, stopped=lambda: bool(done)) as pool:
         for job, _ in pool.run(answers(course, "score 1", "sleep 3600")):
@@ -151,7 +148,7 @@ def test_asked_to_stop_it_stops_soon_and_leaves_no_process_or_folder(course):
     assert not worker.folder.exists()
 
 
-def test_an_idle_worker_waits_for_the_next_call_and_a_busy_one_does_not(course, monkeypatch):
+def test_an_idle_worker_waits_for_the_next_job_and_a_busy_one_does_not(course, monkeypatch):
     monkeypatch.setattr(module, "_kept", {})
     stop, used = [], []
     for answer in ("score 1", "score 2", "sleep 3600"):
@@ -165,13 +162,13 @@ def test_an_idle_worker_waits_for_the_next_call_and_a_busy_one_does_not(course, 
 
 
 def slow_to_end(job, stop):
-    """Yield a job, and have the pool stop as soon as it has been given."""
+    """Yield a job, and stop the pool as soon as a worker has it."""
     yield job
     stop.append(True)
 
 
 @pytest.mark.parametrize("ready", [True, False])
-def test_workers_end_when_nobody_is_there_any_more(ready):
+def test_workers_end_when_their_parent_is_gone(ready):
     code = (
         "import os, signal\n"
         "from hood.grader.batch.pool import Worker\n"

@@ -1,4 +1,4 @@
-"""What takes long waits until the others are graded, and loses nothing by it."""
+"""Long submissions wait until the others are graded, and lose nothing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hood.grader.batch.turns import MOST_BYTES, Turns
 from tests.hood.classroom.recording.small import answers, make_small
 
 FULL = 300  # seconds of the lab
-START = 1.0  # seconds that each turn takes beside its own
+START = 1.0  # overhead of each turn, in seconds
 
 
 def jobs(*names: str, size: int = 1) -> list:
@@ -24,7 +24,7 @@ def jobs(*names: str, size: int = 1) -> list:
 
 
 def play(turns: Turns, needs: dict[str, float]) -> list[tuple[str, float]]:
-    """Grade one after the other; who has ended, and after how many seconds in all."""
+    """Grade one submission after the other. Return learner -> seconds from the start to the end."""
     ended, now = [], 0.0
     while turn := turns.next():
         name = turn.job.name
@@ -40,7 +40,7 @@ def play(turns: Turns, needs: dict[str, float]) -> list[tuple[str, float]]:
 
 @pytest.mark.parametrize("hostile_first", [True, False])
 @pytest.mark.parametrize("usual", [0.5, 1.0, 3.0, 20.0])
-def test_honest_ones_have_their_grades_in_twice_the_time_of_an_honest_class(
+def test_honest_learners_are_graded_in_twice_the_time_of_an_honest_class(
     usual: float, hostile_first: bool
 ) -> None:
     hostile, honest = [f"a{n}" for n in range(10)], [f"b{n}" for n in range(20)]
@@ -62,13 +62,13 @@ def test_an_honest_class_takes_little_longer_than_without_turns(usual: float) ->
     assert ended[-1][1] <= 1.2 * 30 * (START + usual)
 
 
-def test_of_those_that_take_long_the_quicker_ones_come_first() -> None:
+def test_among_long_submissions_the_shorter_ones_come_first() -> None:
     needs = {"endless": 1e9, "slow": 25.0} | {f"b{n}": 1.0 for n in range(8)}
     ended = [name for name, _ in play(Turns(jobs(*needs)), needs)]
     assert ended[-2:] == ["slow", "endless"]
 
 
-def test_what_waits_does_not_fill_the_memory() -> None:
+def test_waiting_submissions_do_not_fill_the_memory() -> None:
     made = []
 
     def endless() -> Iterator:
@@ -106,12 +106,12 @@ def test_the_pool_yields_each_job_once_and_the_long_ones_last(tmp_path, monkeypa
     assert sorted(found) == sorted((job.student, 0) for job in every)
     long = {"s0", "s1", "s2"}
     assert not long & {student for student, _ in found[:7]}
-    whole = [student for student, turn in seen if not turn]  # where nobody waits any more
+    whole = [student for student, turn in seen if not turn]  # when no other submission waits
     assert set(whole[-1:]) <= {*long, "s10", "s11"}
     assert {student for student, turn in seen if turn} >= long
 
 
-def test_who_is_alone_has_no_turn(tmp_path, monkeypatch) -> None:
+def test_a_single_submission_has_no_turn(tmp_path, monkeypatch) -> None:
     seen: list[int] = []
 
     def grade(_: object, job) -> Result:

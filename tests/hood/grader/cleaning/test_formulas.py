@@ -1,4 +1,4 @@
-"""Formulas on pages: set without a script, and harmless whoever wrote them."""
+"""Formulas on pages are rendered without a script, and are always harmless."""
 
 import re
 import time
@@ -37,7 +37,7 @@ HONEST = [
 
 
 @pytest.mark.parametrize("tex", HOSTILE)
-def test_a_hostile_formula_is_shown_as_it_was_written(tex):
+def test_a_hostile_formula_is_shown_as_source(tex):
     begun = time.process_time()
     pages = [markdown2html({}, text) for text in (f"${tex}$", f"$$\n{tex}\n$$")]
     for shown in (harmless(tex, "inline"), *pages):
@@ -47,19 +47,19 @@ def test_a_hostile_formula_is_shown_as_it_was_written(tex):
 
 
 @pytest.mark.parametrize("tex", HONEST)
-def test_an_honest_formula_is_set(tex):
+def test_an_honest_formula_is_rendered(tex):
     assert harmless(tex, "inline").startswith("<math")
     assert 'display="block"' in harmless(tex, "block")
 
 
-def test_every_formula_of_a_lab_is_set():
+def test_every_formula_of_a_lab_is_rendered():
     labs = [path.read_text() for path in (ROOT / "phases").glob("*/lab.py")]
     formulas = [tex for text in labs for tex in re.findall(r"\$([^$`\n]+)\$", text)]
     assert len(formulas) > 4
     assert [tex for tex in formulas if not harmless(tex, "inline").startswith("<math")] == []
 
 
-def test_a_page_sets_them_without_a_script():
+def test_a_page_renders_formulas_without_a_script():
     exporter = HTMLExporter(template_name="classic")
     without_script(exporter)  # as formgrader's pages are made
     shown, _ = exporter.from_notebook_node(

@@ -1,4 +1,4 @@
-"""A learner's picture has as many pixels as a browser bears, or is not shown, which is said."""
+"""A learner's picture with too many pixels for a browser is not shown, and a note says so."""
 
 import base64
 import io
@@ -24,7 +24,7 @@ def encoded(data):
 
 
 def png(width, height=None):
-    """A picture of white pixels, which takes a bit each and is compressed."""
+    """A compressed picture of white pixels, one bit each."""
     height = height or width
 
     def chunk(kind, data):
@@ -46,7 +46,7 @@ def made(kind, size=(30, 20)):
 
 
 def gif_of(screen, frame):
-    """A GIF that says in its header how large it is, and has a first frame of another size."""
+    """A GIF with a size in its header, and a first frame of another size."""
     head = b"GIF89a" + struct.pack("<HHBBB", *screen, 0, 0, 0)
     return encoded(head + b"," + struct.pack("<HHHHB", 0, 0, *frame, 0) + b"\x02\x00;")
 
@@ -70,12 +70,12 @@ def test_a_large_picture_is_known_without_being_decoded():
 
 
 @pytest.mark.parametrize("kind", ["WEBP", "BMP", "ICO", "AVIF"])
-def test_another_kind_of_picture_counts_as_too_large(kind):
+def test_an_unknown_kind_of_picture_counts_as_too_large(kind):
     assert pixels(encoded(made(kind))) > MAX_PIXELS
 
 
 @pytest.mark.parametrize("text", ["", "AAAA", "A", "iVBORw0KGgo=", "=", "aGVsbG8"])
-def test_what_is_no_picture_has_no_pixels(text):
+def test_other_data_have_no_pixels(text):
     assert pixels(text) == 0
 
 
@@ -86,7 +86,7 @@ def learners(nb):
 
 
 def ways(data):
-    """A notebook that shows a picture in each way that there is."""
+    """A notebook that shows a picture in every possible way."""
     pasted = new_markdown_cell("![a](attachment:a.png)")
     pasted.attachments = from_dict({"a.png": {"image/png": data}})
     address = f"data:image/png;base64,{data}"
@@ -101,7 +101,7 @@ def ways(data):
 
 
 def pictures_on_a_page(nb):
-    """How many pictures feedback shows of a notebook."""
+    """The number of pictures of a notebook that feedback shows."""
     theirs = LearnerHtml()
     pages = []
     for cell in nb.cells:
@@ -112,16 +112,16 @@ def pictures_on_a_page(nb):
     return len(re.findall(r"<img[^>]* src=", "".join(pages)))
 
 
-def test_a_picture_too_large_for_a_browser_is_on_no_page_and_that_is_said():
+def test_a_picture_too_large_for_a_browser_is_on_no_page_and_a_note_says_so():
     assert pictures_on_a_page(learners(ways(png(40)))) == 6
     nb = learners(ways(LARGE))
     assert pictures_on_a_page(nb) == 0
     figure, html, markdown = nb.cells[-1].outputs
     assert figure.data == {"text/plain": f"<Figure>\n\n{TOO_LARGE}"}
     assert "A part of this output is not shown: img" in html.data["text/html"]
-    assert "![d]" in markdown.data["text/markdown"]  # as it was written
+    assert "![d]" in markdown.data["text/markdown"]  # unchanged
     assert "![a]" in nb.cells[0].source
-    # what an earlier version has graded
+    # a notebook that an earlier version graded, without this cleaning
     assert pictures_on_a_page(ways(LARGE)) == 0
     assert str(inert(f'<img src="data:image/png;base64,{LARGE}">')) == '<img alt="' + (
         "No description has been provided for this image" + '">'
@@ -129,7 +129,7 @@ def test_a_picture_too_large_for_a_browser_is_on_no_page_and_that_is_said():
     assert LEFT_OUT in "".join(LearnerHtml().outputs(ways(LARGE).cells[-1].outputs[:1]))
 
 
-def test_many_large_pictures_are_bounded_as_a_whole():
+def test_many_large_pictures_have_one_common_limit():
     side = 4000
     one, most = png(side), MAX_PIXELS_IN_ALL // side**2
     outputs = [new_output("display_data", data={"image/png": one}) for _ in range(most + 2)]

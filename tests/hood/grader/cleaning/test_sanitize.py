@@ -55,7 +55,7 @@ def shows(data):
 
 @pytest.mark.parametrize("html", HARMFUL)
 @pytest.mark.parametrize("mime", ["text/html", "text/markdown"])
-def test_harmful_output_is_taken_apart(html, mime):
+def test_harmful_output_is_cleaned(html, mime):
     nb = sanitized(shows({mime: f"<p>before</p>{html}"}))
     assert not ACTIVE.search(nb.cells[0].outputs[0].data[mime])
     assert "before" in nb.cells[0].outputs[0].data[mime]
@@ -63,7 +63,7 @@ def test_harmful_output_is_taken_apart(html, mime):
 
 @pytest.mark.parametrize("html", HARMFUL)
 @pytest.mark.parametrize("make", [new_markdown_cell, new_raw_cell])
-def test_harmful_text_of_a_learner_is_taken_apart(html, make):
+def test_harmful_text_of_a_learner_is_cleaned(html, make):
     nb = sanitized(make(f"words {html}", metadata=LEARNER))
     assert not ACTIVE.search(nb.cells[0].source)
     assert nb.cells[0].source.startswith("words")
@@ -73,22 +73,22 @@ def test_harmful_text_of_a_learner_is_taken_apart(html, make):
     "mime",
     ["application/javascript", "image/svg+xml", "application/vnd.jupyter.widget-view+json"],
 )
-def test_other_kinds_of_output_are_dropped_and_said_to_be(mime):
+def test_other_kinds_of_output_are_dropped_with_a_note(mime):
     [output] = sanitized(shows({mime: "alert(1)", "text/plain": "words"})).cells[0].outputs
     assert list(output.data) == ["text/plain"]
-    assert output.data["text/plain"].startswith("words\n\n(This output is not shown: it is of the")
+    assert output.data["text/plain"].startswith("words\n\n(This output is not shown: its kind is")
     assert mime in output.data["text/plain"]
     assert sanitized(shows(dict(output.data))).cells[0].outputs[0].data == output.data
 
 
-def test_nothing_is_said_of_a_kind_beside_a_picture_nor_what_a_learner_calls_a_kind():
+def test_no_note_names_a_kind_beside_a_picture_or_a_learners_invented_kind():
     with_picture = shows({"image/svg+xml": "<svg/>", "image/png": "AAAA", "text/plain": "<Figure>"})
     assert sanitized(with_picture).cells[0].outputs[0].data == {
         "image/png": "AAAA",
         "text/plain": "<Figure>",
     }
     [output] = sanitized(shows({"<b>/x": "y"})).cells[0].outputs
-    assert "of the kind unknown" in output.data["text/plain"]
+    assert "its kind is unknown" in output.data["text/plain"]
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_nothing_is_said_of_a_kind_beside_a_picture_nor_what_a_learner_calls_a_k
     ],
 )
 @pytest.mark.parametrize("mime", ["text/html", "text/markdown"])
-def test_a_figure_that_is_taken_out_of_markup_is_named(markup, gone, mime):
+def test_a_figure_removed_from_markup_is_named(markup, gone, mime):
     png = '<img alt="a" src="data:image/png;base64,AAAA">'
     [output] = sanitized(shows({mime: f"{png}{markup}"})).cells[0].outputs
     assert f"(A part of this output is not shown: {gone}.)" in output.data[mime]
@@ -133,18 +133,18 @@ def test_the_verdict_stays():
 @pytest.mark.parametrize(
     "text", ["`a < b` and $x < y$ & more", "# Title\n\n- one\n- two", "a > b", "x <- 3"]
 )
-def test_text_without_markup_is_left_alone(text):
+def test_text_without_markup_is_unchanged(text):
     nb = sanitized(new_markdown_cell(text, metadata=LEARNER))
     assert nb.cells[0].source == text
 
 
-def test_the_labs_own_text_is_left_alone():
+def test_the_labs_own_text_is_unchanged():
     text = "<details><summary>Hint</summary>One & only.</details><script>ours()</script>"
     assert sanitized(new_markdown_cell(text)).cells[0].source == text
 
 
 def pages_of(markdown, attachments):
-    """Return the HTML that two dialects make of it."""
+    """Return the HTML that two dialects of Markdown make of a text."""
     ours = MarkdownWithMath(IPythonRenderer(escape=False, attachments=attachments))
     return MarkdownIt("commonmark").enable("table").render(markdown), ours.render(markdown)
 
@@ -169,7 +169,7 @@ def pages_of(markdown, attachments):
         ("x http://127.0.0.1/ and xwww.localhost", "127.0.0.1"),
     ],
 )
-def test_of_a_link_that_is_not_allowed_text_and_address_stay_and_all_else_renders(text, kept):
+def test_a_forbidden_link_leaves_text_and_address_and_the_rest_renders(text, kept):
     cell = new_markdown_cell(f"**b** {text}\n\n![mine](attachment:a.png)", metadata=LEARNER)
     cell.attachments = from_dict({"a.png": {"image/png": "AAAA"}})
     shown = sanitized(cell).cells[0].source
@@ -210,11 +210,11 @@ def test_harmless_markdown_stays_markdown(text):
         "| a | b | c |\n|:--|--:|:-:|\n| 1 | `2` | 3 |",
     ],
 )
-def test_what_only_the_renderer_writes_into_a_page_keeps_no_text_from_being_shown(text):
+def test_the_renderers_own_markup_does_not_hide_text(text):
     assert sanitized(new_markdown_cell(text, metadata=LEARNER)).cells[0].source == text
 
 
-def test_a_box_of_a_task_is_a_sign_and_any_other_input_is_none():
+def test_a_task_box_becomes_a_sign_and_other_inputs_are_removed():
     theirs = LearnerHtml()
     page = theirs.words("- [x] read\n- [ ] write\n\n`- [x] code`", {})
     assert re.findall(r"<li>(.*?)</li>", page) == ["\u2611 read", "\u2610 write"]
@@ -223,7 +223,7 @@ def test_a_box_of_a_task_is_a_sign_and_any_other_input_is_none():
     assert "input" not in sanitized(new_markdown_cell(text, metadata=LEARNER)).cells[0].source
 
 
-def test_of_a_text_only_the_paragraph_that_can_not_be_shown_is_shown_as_it_was_written():
+def test_only_an_unsafe_paragraph_of_a_text_is_shown_as_source():
     diagram = '```mermaid\ngraph TD\n\nA-->B["a"]\n```'
     text = f"**plan**\n\n- one\n- two\n\n{diagram}\n\nand *more*"
     shown = sanitized(new_markdown_cell(text, metadata=LEARNER)).cells[0].source
@@ -236,7 +236,7 @@ def test_of_a_text_only_the_paragraph_that_can_not_be_shown_is_shown_as_it_was_w
     assert html.unescape(page).count("A-->B") == 1
 
 
-def test_in_a_text_of_many_paragraphs_only_few_are_looked_at_alone():
+def test_in_a_long_text_only_a_few_paragraphs_are_checked_separately():
     text = "```mermaid\nx\n```\n\n" + "a\n\n" * 1000
     shown = sanitized(new_markdown_cell(text, metadata=LEARNER)).cells[0].source
     assert shown.count("<pre>") == 1
@@ -253,7 +253,7 @@ def test_in_a_text_of_many_paragraphs_only_few_are_looked_at_alone():
         "$a<b$ and </c",
     ],
 )
-def test_of_a_text_with_signs_that_begin_no_tag_nothing_is_lost(text):
+def test_less_than_signs_that_begin_no_tag_stay(text):
     shown = sanitized(new_markdown_cell(text, metadata=LEARNER)).cells[0].source
     assert html.unescape(shown).replace("\u200b", "") == text
     raw = sanitized(new_raw_cell(text, metadata=LEARNER)).cells[0].source
@@ -264,7 +264,7 @@ def test_of_a_text_with_signs_that_begin_no_tag_nothing_is_lost(text):
             assert word in seen
 
 
-def test_of_what_is_said_about_a_picture_only_its_size_stays():
+def test_a_picture_keeps_only_its_size():
     output = shows({"image/png": "AAAA"})
     output.outputs[0].metadata = {
         "image/png": {"width": "1 onload=alert(1)", "height": 20, "unconfined": "x"},
@@ -277,7 +277,7 @@ RELATIVE = ["proof.html", "/lab", "//example.net/x", "https:proof.html", "https:
 RELATIVE += ["..%2f..%2fproof.html", "mailto:a@b.example", "ftp://example.net", " proof.html"]
 ABSOLUTE = ["https://example.net/a?b=1#c", "HTTP://example.net", "#a-title"]
 ABSOLUTE += ["https://docs.example-2.org:8443", "https://example.net./x", "https://a.b.xn--p1ai?q"]
-# Spellings of machines that only the reader's machine or network knows, above all itself.
+# Addresses that only the reader's machine or network can reach, such as itself.
 NEARBY = """
 http://localhost:8888/lab https://LOCALHOST http://a.localhost/ http://localhost./
 http://127.0.0.1:8888 http://127.1/ http://2130706433/ http://0x7f.1/ http://0/ http://10.0.0.1./
@@ -290,7 +290,7 @@ NEAR = NEARBY.split()
 
 @pytest.mark.parametrize("address", [*RELATIVE, *NEAR, "http://example.net\t.localhost/"])
 @pytest.mark.parametrize("mime", ["text/html", "text/markdown"])
-def test_a_link_of_html_that_is_not_to_the_public_net_is_none(address, mime):
+def test_a_link_in_html_to_a_private_address_is_removed(address, mime):
     markup = f'<p>see <a href="{address}">mine</a></p>'
     nb = sanitized(shows({mime: markup}), new_markdown_cell(markup, metadata=LEARNER))
     for shown in (nb.cells[0].outputs[0].data[mime], nb.cells[1].source):
@@ -307,11 +307,11 @@ def test_a_link_of_html_that_is_not_to_the_public_net_is_none(address, mime):
     ],
 )
 @pytest.mark.parametrize("address", RELATIVE[:-1] + NEAR)
-def test_a_link_of_markdown_that_is_not_to_the_public_net_is_none(markdown, address):
+def test_a_link_in_markdown_to_a_private_address_is_removed(markdown, address):
     text = markdown.format(address)
     shown = sanitized(new_markdown_cell(text, metadata=LEARNER)).cells[0].source
     pages = [MarkdownIt("commonmark").enable("table").render(shown), markdown2html_mistune(shown)]
-    assert not re.search(r"(href|src)=(?!\"#%5Bx)", "".join(pages))  # a heading's own
+    assert not re.search(r"(href|src)=(?!\"#%5Bx)", "".join(pages))  # the heading's own link
     assert "x" in shown
 
 
@@ -322,8 +322,8 @@ def test_a_link_of_markdown_that_is_not_to_the_public_net_is_none(markdown, addr
         *("[x](http://a.example'@localhost:8888/tree)", "x](http://a.example).localhost:8888/tree"),
     ],
 )
-def test_where_one_page_sees_a_formula_another_sees_no_link_either(text):
-    """The page of feedback takes all of it for a formula, JupyterLab none."""
+def test_a_formula_on_one_page_is_no_link_on_another(text):
+    """For the feedback page the whole text is a formula; for JupyterLab no part of it is one."""
     around = f"$$\n\n{text}\n\n$$"
     shown = sanitized(new_markdown_cell(around, metadata=LEARNER)).cells[0].source
     page = MarkdownIt("commonmark").render(shown)
@@ -340,19 +340,19 @@ def test_where_one_page_sees_a_formula_another_sees_no_link_either(text):
         ' ```$" style="background-image:url(x)" x="$\ncode\n ```',
     ],
 )
-def test_a_formula_that_is_put_back_into_a_page_adds_no_attribute(text):
+def test_a_formula_put_back_into_a_page_adds_no_attribute(text):
     shown = sanitized(new_markdown_cell(text, metadata=LEARNER)).cells[0].source
     assert not re.search(r"[\"']\s*style=", shown)
     assert shown.replace("\u200b", "") == text
 
 
 @pytest.mark.parametrize("address", ABSOLUTE)
-def test_absolute_links_and_those_within_the_page_stay(address):
+def test_absolute_links_and_links_within_the_page_are_kept(address):
     for text in (f"[x]({address})", f"[x]: {address}\n\n[x]", f'<a href="{address}">x</a>'):
         assert sanitized(new_markdown_cell(text, metadata=LEARNER)).cells[0].source == text
 
 
-def test_what_one_page_reads_as_a_formula_and_another_as_a_link_is_neither():
+def test_text_that_is_a_formula_on_one_page_and_a_link_on_another_is_neither():
     text = "It costs 5$ [x](proof.html) and 6$, `f[0](x)`."
     shown = sanitized(new_markdown_cell(text, metadata=LEARNER)).cells[0].source
     assert shown == "It costs 5$ [x] (proof.html) and 6$, `f[0] (x)`."
@@ -401,7 +401,7 @@ def test_a_style_loads_nothing(style):
     assert "color:rgb(1,2,3)" in kept.data["text/html"].replace(" ", "")
 
 
-def test_a_picture_of_the_cells_own_stays():
+def test_a_cells_own_picture_stays():
     text = "![a sketch](attachment:a.png)"
     cell = new_markdown_cell(text, metadata=LEARNER)
     cell.attachments = {"a.png": {"image/png": "AAAA"}}
@@ -439,7 +439,7 @@ HOSTILE = {
 @pytest.mark.slow(60)
 @pytest.mark.parametrize("kind", ["cell", "text/html", "text/markdown"])
 @pytest.mark.parametrize("what", HOSTILE)
-def test_cleaning_takes_time_in_proportion_to_what_is_cleaned(what, kind):
+def test_cleaning_takes_linear_time(what, kind):
     def clean(text):
         if kind != "cell":
             return sanitized(shows({kind: text}))
@@ -450,7 +450,7 @@ def test_cleaning_takes_time_in_proportion_to_what_is_cleaned(what, kind):
     assert grows_too_fast(clean, HOSTILE[what], 2_000) == ""
 
 
-def test_a_picture_is_shown_as_often_as_a_page_can_carry_it():
+def test_a_repeated_picture_is_shown_up_to_the_pages_limit():
     def cell(times):
         cell = new_markdown_cell("![x](attachment:a.png)\n" * times, metadata=LEARNER)
         cell.attachments = from_dict({"a.png": {"image/png": "A" * 2_000_000}})
@@ -464,7 +464,7 @@ def test_a_picture_is_shown_as_often_as_a_page_can_carry_it():
     assert sanitized(hostile).cells[0].source.startswith("<pre>")
 
 
-def test_a_notebook_has_so_much_markup_and_no_more():
+def test_a_notebooks_markup_is_limited():
     table = "<table>" + "<tr><td>1</td></tr>" * 2_000 + "</table>"
     text = "Some *words*.\n" + "More of them.\n" * 999
     cells = [shows({"text/html": table, "text/markdown": text}) for _ in range(20)]
@@ -485,7 +485,7 @@ def test_a_notebook_has_so_much_markup_and_no_more():
         ("color: /**/red", ""),
     ],
 )
-def test_of_a_style_only_harmless_words_stay(style, stays):
+def test_a_style_keeps_only_harmless_properties(style, stays):
     html = sanitized(shows({"text/html": f'<p style="{style}">x</p>'})).cells[0].outputs[0].data
     assert html["text/html"] == f'<p style="{stays}">x</p>'
 
@@ -500,7 +500,7 @@ def test_of_a_style_only_harmless_words_stay(style, stays):
         '<figure><img alt="a" src="data:image/png;base64,AAA="><figcaption>b</figcaption></figure>',
     ],
 )
-def test_harmless_html_stays_as_it_is(html):
+def test_harmless_html_is_unchanged(html):
     assert sanitized(shows({"text/html": html})).cells[0].outputs[0].data["text/html"] == html
 
 
@@ -527,7 +527,7 @@ def test_text_with_equal_signs_links_and_pasted_pictures_stays_markdown(text):
         "<a href='https://example.net'>x</a> &lt;script&gt; ![x](data:image/png;base64,AAAA)",
     ],
 )
-def test_what_is_clean_stays_as_it_is(text):
+def test_clean_text_is_unchanged(text):
     once = sanitized(new_markdown_cell(text, metadata=LEARNER))
     before = once.cells[0].source
     assert Sanitize().preprocess(once, {})[0].cells[0].source == before
@@ -559,7 +559,7 @@ def test_what_is_clean_stays_as_it_is(text):
         ("['https://example.net', 'https://example.org']", True),
     ],
 )
-def test_plain_text_has_no_address_of_a_machine_nearby(text, linked):
+def test_plain_text_keeps_no_private_address(text, linked):
     outputs = [
         new_output("stream", text=text),
         new_output("error", ename="E", evalue=text, traceback=[text]),
@@ -581,14 +581,14 @@ def test_plain_text_has_no_address_of_a_machine_nearby(text, linked):
         "aaaaaa/localhost\rhttp:/",
     ],
 )
-def test_colours_and_a_cursor_that_moves_hide_no_address(text):
+def test_colours_and_cursor_moves_hide_no_address(text):
     nb = sanitized(new_code_cell("x", outputs=[new_output("stream", text=text)]))
     shown = nb.cells[0].outputs[0].text
     assert "http://" not in shown
     assert not {"\b", "\r", "\x1b"} & set(shown)
 
 
-def test_addresses_without_end_take_little_time():
+def test_endless_addresses_take_little_time():
     began = time.process_time()
     sanitized(new_code_cell("x", outputs=[new_output("stream", text="http://a." * 200_000)]))
     sanitized(new_code_cell("x", outputs=[new_output("stream", text="http://" + "a." * 500_000)]))

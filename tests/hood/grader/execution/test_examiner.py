@@ -1,4 +1,4 @@
-"""What a worker says of a check that does not fit the cell that calls it."""
+"""A worker's message about a check that does not match its cell."""
 
 import pytest
 
@@ -15,13 +15,13 @@ from hood.judge.source.learner_source import LearnerSource
         (
             'verify("grid_size", grid_size)',
             4.0,
-            "gives 3 points, and its cell in source/ has 4: ",
+            "gives 3 points, but its cell in source/ has 4. ",
         ),
         ('verify("nobody_has_it", f)', 3.0, "a check cannot be used: LookupError: no check is"),
         ("f()", 3.0, "a check cannot be used: ValueError: expected `verify"),
     ],
 )
-def test_a_check_that_does_not_fit_is_the_courses_fault(hidden, points, says):
+def test_a_mismatched_check_is_the_courses_fault(hidden, points, says):
     with pytest.raises(UserError, match=says):
         Examiner(hidden, points, "seed", LearnerSource([]), None)
 
@@ -38,12 +38,12 @@ def test_checks_that_cannot_be_loaded_are_named_and_stop_no_other_phase(tmp_path
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(code)
     assert find_check("mine", tmp_path)[0].name == "70_a"
-    why = "'theirs' cannot be used: phases/71_b/checks/__init__.py can't be loaded: ValueError: x"
+    why = "'theirs' can't be used, because phases/71_b/checks/__init__.py can't be loaded: Value"
     with pytest.raises(UserError, match=why):
         find_check("theirs", tmp_path)
 
 
-def test_a_machine_without_memory_is_no_fault_of_the_check(monkeypatch):
+def test_a_machine_out_of_memory_is_not_the_checks_fault(monkeypatch):
     def refuses(check, seed):
         raise RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried")
 

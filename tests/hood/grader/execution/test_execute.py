@@ -1,4 +1,4 @@
-"""Running a notebook in a sandbox: what a cell costs is its own points."""
+"""Running a notebook in a sandbox: a cell that goes wrong costs only its own points."""
 
 import os
 import signal
@@ -64,7 +64,7 @@ def grades(nb):
 
 
 def test_errors_warnings_and_the_sandbox_itself(tmp_path):
-    """One kernel for everything that leaves it alive."""
+    """One kernel for all tests that leave the kernel alive."""
     (tmp_path / "data.txt").write_text("beside the notebook")
     nb = run(
         "import os, sys, warnings",
@@ -106,27 +106,27 @@ def own(source):
     return new_code_cell(source, metadata={"open_the_hood": {"by": "learner"}})
 
 
-def test_what_a_learner_tries_costs_no_answer_its_time():
-    """It takes all that its own cells have; what an answer needs of these runs all the same."""
+def test_a_learners_own_cells_cost_no_answer_its_time():
+    """The learner's own cells use up their time. The cells that an answer needs run in any case."""
     cells = ["while True: pass", "def add(x): return x + x", "late = 1"]
-    answer = "def twice(x): return add(x)"  # in a cell that has lost its mark
+    answer = "def twice(x): return add(x)"  # in a cell without its nbgrader metadata
     nb = run(*map(own, [*cells, answer]), HIDDEN, seconds=4, limits={"total_seconds": 4})
     assert grades(nb) == [2.0]
     assert "stopped after 4 s" in str(nb.cells[0].outputs)
     assert nb.cells[1].execution_count == 2
-    assert "was up before, and no exercise needs this cell" in str(nb.cells[2].outputs)
+    assert "was used up, and no exercise needs this cell" in str(nb.cells[2].outputs)
     assert [note["kind"] for note in nb.metadata.open_the_hood.notes] == ["own time"]
 
 
-def test_a_notebook_takes_its_time_in_all_twice_at_most():
-    """Whatever cells it has, of its own and needed, and whatever they do."""
+def test_a_notebook_takes_at_most_twice_its_total_time():
+    """This is true for any own cells and any needed cells."""
 
     class Timed(Execute):
         passed = 0.0
 
         def _run_cell(self, cell, seconds=0):
             super()._run_cell(cell, seconds)
-            if self.kernel.passed() < 1000:  # endless where it has ended
+            if self.kernel.passed() < 1000:  # endless if it has ended before
                 Timed.passed = self.kernel.passed()
 
     needed = "try:\n    while True: pass\nfinally: twice = abs"
@@ -139,8 +139,8 @@ def test_a_notebook_takes_its_time_in_all_twice_at_most():
 NEW_SYNTAX = "def twice(x): return f'{'a'}' and type X = int"
 
 
-def test_what_this_python_is_too_old_for_is_left_to_a_person():
-    """Whether the cell, a helper's cell or a call needs the newer one."""
+def test_code_for_a_newer_python_is_left_to_an_instructor():
+    """The cell, the cell of a helper, or a call may need the newer Python."""
     imports = "def twice(x):\n    from itertools import soon\n    return soon(x)"
     wrong = "def twice(x): return x"
     nb = run(NEW_SYNTAX, HIDDEN, imports, HIDDEN, wrong, HIDDEN, RIGHT, HIDDEN, python="9.7.1")
@@ -156,7 +156,7 @@ def test_what_this_python_is_too_old_for_is_left_to_a_person():
     assert "a cell that would define it ended in SyntaxError, here with Python" in verdict.problem
 
 
-def test_a_thousand_cells_that_raise_have_a_notebooks_time_together():
+def test_a_thousand_raising_cells_share_a_notebooks_time():
     nb = run(*["1 / 0"] * 1000, HIDDEN, limits={"total_seconds": 1})
     said = [output.evalue for cell in nb.cells[:-1] for output in cell.outputs]
     raised = said.count("division by zero")
@@ -169,14 +169,16 @@ def test_a_thousand_cells_that_raise_have_a_notebooks_time_together():
     assert grades(nb) == [0.0]
 
 
-def test_a_function_that_never_returns_costs_its_own_exercise():
+def test_an_endless_function_costs_only_its_exercise():
     nb = run("def twice(x):\n    while True: pass", HIDDEN, RIGHT, HIDDEN, seconds=1)
     assert grades(nb) == [0.0, 2.0]
-    said = "an endless loop, or too slow: the limit is 1 s for all calls of this exercise"
+    said = (
+        "an endless loop, or code that is too slow; the limit is 1 s for all calls of this exercise"
+    )
     assert said in " ".join(str(nb.cells[1].outputs).split())
 
 
-def test_a_loop_that_heeds_nothing_costs_what_follows_and_says_so():
+def test_an_uninterruptible_loop_costs_the_following_cells_and_says_so():
     nb = run(
         RIGHT,
         HIDDEN,
@@ -214,12 +216,12 @@ SHOWN = {
 
 
 @pytest.mark.parametrize("what", SHOWN)
-def test_an_error_that_is_only_shown_costs_nothing(what):
+def test_an_error_that_is_only_displayed_costs_nothing(what):
     nb = run(SHOWN[what], HIDDEN)
     assert grades(nb) == [2.0]
 
 
-def test_a_missing_name_is_told_beside_errors_that_are_only_shown():
+def test_a_missing_name_is_reported_beside_displayed_errors():
     callback = "get_ipython().events.register('post_run_cell', lambda result: 1 / 0)"
     nb = run(callback, HIDDEN)
     assert grades(nb) == [0.0]
@@ -232,8 +234,8 @@ def test_the_environment_is_the_learners_own(how):
     assert grades(nb) == [2.0]
 
 
-def test_a_kernel_that_something_else_kills_costs_nothing():
-    """As Linux does where memory is short. What dies by its own doing dies a second time."""
+def test_a_kernel_killed_from_outside_costs_nothing():
+    """Linux kills a kernel when memory is short. Code that kills its own kernel does so again."""
 
     class Unlucky(Execute):
         kills = 1
@@ -253,28 +255,28 @@ def test_a_kernel_that_something_else_kills_costs_nothing():
     assert "the kernel died in this cell" in str(nb.cells[1].outputs)
 
 
-def test_a_dead_kernel_costs_what_follows_and_says_so():
+def test_a_dead_kernel_costs_the_following_cells_and_says_so():
     nb = run(RIGHT, HIDDEN, "import os; os._exit(1)", HIDDEN, "1")
     assert grades(nb) == [2.0, 0.0]
     assert "the kernel died in this cell" in str(nb.cells[2].outputs)
     assert "the kernel died in a cell below `twice`" in str(nb.cells[3].outputs)
 
 
-def test_a_kernel_that_dies_while_it_is_asked():
+def test_a_kernel_may_die_during_judging():
     nb = run("import os\ndef twice(x): os._exit(1)", HIDDEN, "1")
     assert grades(nb) == [0.0]
     assert "the kernel died" in str(nb.cells[1].outputs)
 
 
-def test_a_flood_is_stopped_and_what_follows_counts():
+def test_a_flood_is_stopped_and_the_following_cells_count():
     flood = "while True: print('x' * 1000)"
     nb = run(flood, RIGHT, HIDDEN, limits={"output_kb": 200})
     assert grades(nb) == [2.0]
     assert len(str(nb.cells[0].outputs)) < 100_000
 
 
-def test_a_flood_that_heeds_nothing_costs_what_follows():
-    ignore = "signal.signal(signal.SIGINT, signal.SIG_IGN)"  # again and again, whoever undoes it
+def test_an_uninterruptible_flood_costs_the_following_cells():
+    ignore = "signal.signal(signal.SIGINT, signal.SIG_IGN)"  # again and again, even if it is undone
     flood = f"import signal\nwhile True:\n    {ignore}\n    print('x' * 1000)"
     nb = run(flood, RIGHT, HIDDEN, limits={"output_kb": 200})
     assert grades(nb) == [0.0]
@@ -284,14 +286,14 @@ def test_a_flood_that_heeds_nothing_costs_what_follows():
     assert len(str(nb.cells[0].outputs)) < 100_000
 
 
-def test_an_answer_that_prints_much_is_told_so_and_what_follows_counts():
+def test_an_answer_that_prints_much_says_so_and_the_following_cells_count():
     floods = "print('x' * 200_000)\n    time.sleep(3600)"
     prints = f"import time\ndef twice(x):\n    {floods}\n    return x + x"
     nb = run(prints, HIDDEN, RIGHT, HIDDEN, limits={"output_kb": 150})
     assert grades(nb) == [0.0, 2.0]
     [part] = verdict_in(nb.cells[1]).parts
     assert part.cause is Cause.TOO_MUCH_OUTPUT
-    assert "printed more than 150 KiB, all that it and its calls may print" in part.problem
+    assert "printed more than 150 KiB, the limit for the notebook and its calls" in part.problem
     assert "loop" not in part.problem
 
 
@@ -306,7 +308,7 @@ def test_an_answer_that_prints_much_is_told_so_and_what_follows_counts():
         ("[Thread(target=sleep, args=[9]).start() for k in range(99)]", "32 processes and threads"),
     ],
 )
-def test_a_limit_that_a_call_met_is_named_with_how_much_there_is(code, told):
+def test_a_limit_that_a_call_reached_is_named_with_its_size(code, told):
     names = "from time import sleep; from threading import Thread"
     answer = f"{names}\nkept = []\ndef twice(x):\n    kept.append({code})\n    return x + x"
     given = {"memory_mb": 512, "file_mb": 2, "tmp_mb": 8, "processes": 32}
@@ -327,7 +329,7 @@ def test_one_huge_output_is_cut_and_costs_nothing():
     assert len(str(nb.cells[0].outputs)) < 100_000
 
 
-def test_what_the_kernel_says_of_itself_is_no_verdict():
+def test_a_kernels_own_claim_is_no_verdict():
     forged = (
         "class Report:\n"
         "    def _repr_mimebundle_(self, **_):\n"
@@ -341,7 +343,7 @@ def test_what_the_kernel_says_of_itself_is_no_verdict():
     assert read_verdicts(nb)["twice"].earned == 0
 
 
-def test_files_that_do_not_fit_are_left_out_and_said_so(tmp_path):
+def test_files_that_do_not_fit_are_left_out_with_a_note(tmp_path):
     (tmp_path / "large.bin").write_bytes(bytes(3 << 20))
     (tmp_path / "hidden.ipynb").write_text("{}")
     look = "import os; print(os.listdir())"
@@ -359,15 +361,15 @@ def test_a_run_without_a_seed_gets_a_fresh_one():
 
 
 def test_the_seed_decides_the_verdict():
-    """A seed's cases are the same each time: a function that is right for odd numbers only."""
+    """A seed always gives the same cases; the function is right for odd numbers only."""
     odd = "def twice(x): return x + x if x % 2 else 0"
     verdicts = [read_verdicts(run(odd, HIDDEN, seed=s))["twice"] for s in ("aa", "aa")]
     for verdict in verdicts:
-        assert all(part.example.seed != "aa" for part in verdict.parts)  # each time another one
+        assert all(part.example.seed != "aa" for part in verdict.parts)  # each time a new one
     assert verdicts[0].with_examples({}) == verdicts[1].with_examples({})
 
 
-def test_without_a_sandbox_nothing_runs_unless_it_is_asked_for(monkeypatch, tmp_path):
+def test_without_a_sandbox_code_runs_only_on_request(monkeypatch, tmp_path):
     def refuse(*_, **__):
         raise CannotSandbox("no sandboxes here")
 
@@ -399,7 +401,7 @@ def test_the_cap_is_for_learners_code_alone(given, seconds):
     assert step.timeout == seconds
 
 
-def test_what_is_judged_is_read_from_the_call():
+def test_the_judged_function_is_read_from_the_call():
     imported = "from hood.judge.verify import verify\n"
     assert read_call(f'{imported}verify("a", f)') == ("a", "f", {})
     assert read_call(f'{imported}verify("a", g=f, h=k.m)') == ("a", "None", {"g": "f", "h": "k.m"})
@@ -407,12 +409,12 @@ def test_what_is_judged_is_read_from_the_call():
         read_call("print(1)")
 
 
-# Right for none of the hidden numbers, which are large.
+# Wrong for all hidden numbers, which are large.
 ONE_MORE = "def twice(x): return 2 * x + 1"
 
 
 def example(nb, index=-1):
-    """The example in the report of a cell, or None."""
+    """The example in a cell's report, or None."""
     [part] = nb.cells[index].outputs[0].data[VERDICT_MIME]["parts"]
     return part["example"]
 
@@ -428,8 +430,8 @@ def test_a_failing_example_stands_in_the_report_unless_the_lab_wants_none():
     assert example(run(RIGHT, HIDDEN)) is None
 
 
-def test_what_code_does_when_it_is_asked_for_an_example_costs_nothing(monkeypatch):
-    """Verdicts stand by then: neither a loop, nor the kernel's end, nor a flood touches them."""
+def test_code_that_misbehaves_during_the_search_for_an_example_loses_nothing(monkeypatch):
+    """By then the verdicts are final: a loop, the kernel's end or a flood can't change them."""
     monkeypatch.setattr("hood.grader.execution.execute.EXAMPLE_SECONDS", 1)
     small = (
         "while True:\n  try:\n   while True: pass\n  except KeyboardInterrupt: pass",
@@ -448,7 +450,7 @@ def test_what_code_does_when_it_is_asked_for_an_example_costs_nothing(monkeypatc
         assert "xxxx" not in str(nb.cells)
 
 
-def test_hidden_cases_that_code_kept_do_not_make_an_example_longer():
+def test_hidden_cases_kept_by_code_do_not_lengthen_an_example():
     keeps = "kept = []\ndef twice(x):\n kept.append(x)\n return kept * 50"
     assert len(str(example(run(keeps, HIDDEN)))) < 2_000
 
@@ -459,7 +461,7 @@ def test_no_example_is_called_by_a_name_that_the_notebook_lacks():
 
 
 class Steps:
-    """Makes steps with a turn, and keeps them."""
+    """Makes a step of grading with a turn, and puts the step into `made`."""
 
     def __init__(self, turn):
         self.turn = turn
@@ -476,9 +478,9 @@ def test_a_notebook_whose_turn_is_over_has_no_verdict_yet(source):
         run(source, RIGHT, HIDDEN, execute=Steps(1))
 
 
-def test_in_a_turn_that_is_long_enough_all_is_as_ever():
+def test_a_long_enough_turn_changes_nothing():
     steps = Steps(60)
-    # several of the looks by which its time is measured, a tenth of a second from each other
+    # several measurements of the kernel's time, with a tenth of a second between two
     takes = "import time\nwhile time.process_time() < 2: pass"
     assert grades(run(takes, RIGHT, HIDDEN, execute=steps)) == [2.0]
     assert steps.made.ended == ()
@@ -495,7 +497,7 @@ def test_a_machine_that_is_too_busy_for_a_turn_ends_the_turn(monkeypatch):
             run(RIGHT, HIDDEN, execute=Steps(turn))
 
 
-def test_what_was_ended_at_a_limit_is_said():
+def test_a_call_stopped_at_a_limit_is_reported():
     steps = Steps(0)
     run("def twice(x):\n    while True: pass", "twice(1)", HIDDEN, seconds=1, execute=steps)
     assert [said.rpartition(" was ")[2] for said in steps.made.ended] == ["stopped after 1 s"] * 2

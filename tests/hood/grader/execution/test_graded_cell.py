@@ -1,4 +1,4 @@
-"""What nbgrader reads from a graded cell, whatever the cell put out."""
+"""What nbgrader reads from a graded cell with any outputs."""
 
 import sys
 
@@ -74,7 +74,7 @@ def test_cells_of_ordinary_assignments_are_not_split(source):
     assert not is_verified(graded_cell(source))
 
 
-def test_a_graded_cell_that_a_learner_writes_is_for_a_person_whatever_it_holds():
+def test_a_graded_cell_written_by_a_learner_is_always_marked_by_hand():
     cell = graded_cell(SOURCE)
     assert is_verified(cell)
     cell.metadata.nbgrader.solution = True
@@ -87,7 +87,7 @@ def test_the_verdicts_points_are_the_grade(earned):
 
 
 @pytest.mark.parametrize("shown", [[], [result("[bold]2.0[/bold]")], [result("nan")], [error()]])
-def test_how_a_result_is_shown_is_the_learners_own_affair(shown):
+def test_how_a_result_is_displayed_does_not_matter(shown):
     assert grade([], [report(), *shown]) == 2.0
 
 
@@ -96,7 +96,7 @@ def test_a_report_does_not_outlive_its_kernel():
 
 
 @pytest.mark.parametrize("noise", [error(), stderr(), result("1e9"), result("'text'")])
-def test_nothing_that_the_visible_part_shows_decides(noise):
+def test_the_visible_parts_output_does_not_decide(noise):
     assert grade([noise], [report(1.0), result("1.0")]) == 1.0
 
 
@@ -123,14 +123,14 @@ def test_without_a_verdict_there_are_no_points(hidden):
     assert "0 of 2 points" in cell.outputs[0].data["text/plain"]
 
 
-def test_a_missing_name_is_said_in_words_and_no_hidden_line_is_quoted():
+def test_a_missing_name_is_reported_without_quoting_a_hidden_line():
     cell = graded_cell()
     [message, _] = final_outputs(cell, [], [error("NameError", "name 'twice' is not defined")])
     assert "name 'twice' is not defined" in message.data["text/plain"]
     assert "verify" not in str(message)
 
 
-def test_the_error_that_ended_a_cell_is_named_with_what_it_would_have_defined():
+def test_the_error_that_ended_a_cell_is_named_with_the_missing_definition():
     missing = [error("NameError", "name 'twice' is not defined")]
     for kind, said in (
         ("SyntaxError", f"ended in SyntaxError, here with Python {sys.version_info[0]}."),
@@ -142,7 +142,7 @@ def test_the_error_that_ended_a_cell_is_named_with_what_it_would_have_defined():
     assert message.data["text/plain"].endswith("no cell that ran to its end defines it")
 
 
-def test_what_nobody_has_written_is_not_attempted():
+def test_an_unwritten_answer_is_not_attempted():
     cell = graded_cell()
     missing = [error("NameError", "name 'twice' is not defined")]
     [message, _] = final_outputs(cell, [], missing, untouched=True)
@@ -156,7 +156,7 @@ def test_an_error_of_the_visible_part_stays_readable_without_colours():
     assert shown.data["text/plain"] == "Traceback\nverify("
 
 
-def test_what_the_hidden_part_printed_is_not_shown():
+def test_the_hidden_parts_output_is_not_shown():
     printed = new_output("stream", name="stdout", text="INPUT tensor([1., 2.])")
     outputs = final_outputs(graded_cell(), [], [printed, stderr("INPUT"), report(), result("2.0")])
     assert "INPUT" not in str(outputs)
@@ -176,7 +176,7 @@ def test_points_are_numbers_in_range(text, value):
     assert as_points(text, 2.0) == value
 
 
-def test_printed_text_is_cut_in_all():
+def test_printed_text_is_cut_as_a_whole():
     outputs = [new_output("stream", name="stdout", text="x" * 60) for _ in range(3)]
     kept = shorten_outputs([*outputs, result("1")], most=100)
     assert sum(o.text.count("x") for o in kept[:-1]) == 100

@@ -1,4 +1,4 @@
-"""What a newer Python's notebook lacks here waits for a person; nothing else does."""
+"""Only code that needs a newer Python waits for an instructor."""
 
 import sys
 
@@ -58,10 +58,10 @@ def stop(*cells, version="9.7.1", raised=(), defines=""):
 
 
 @pytest.mark.parametrize("what", LACKING)
-def test_what_this_python_lacks_waits_for_a_person_and_names_both(what):
+def test_code_for_a_newer_python_waits_for_an_instructor_and_names_both_versions(what):
     found = stop(LACKING[what])
     assert found.cause is Cause.NEWER_PYTHON
-    assert f"with Python 9.7, and the machine that grades has Python {OURS}" in found.problem
+    assert f"with Python 9.7, but the grading machine has Python {OURS}" in found.problem
     assert f"({LACKING[what][1]})" in found.problem
 
 
@@ -83,12 +83,12 @@ def test_a_helper_that_could_not_be_defined_counts_for_what_calls_it():
     assert stop(helper, mended, defines="def twice(x): return double(x)") is None
 
 
-def test_a_name_of_the_lab_is_never_lacking():
+def test_a_name_of_the_lab_is_never_missing():
     again = ("import torch\nfrom itertools import soon", *LACKING["a name"][1:])
     assert stop(again, defines="def twice(x): return torch.add(x, x)") is None
 
 
-def test_what_a_call_raised_counts():
+def test_an_exception_of_a_call_counts():
     lacks = ("ImportError", "cannot import name 'soon' from 'itertools' (unknown location)")
     assert stop(raised=[lacks], defines="def twice(x): return x")
     assert stop(raised=[("ValueError", "soon")], defines="def twice(x): return x") is None

@@ -46,16 +46,16 @@ FREE = (
 
 
 @pytest.mark.parametrize("source", NEEDED)
-def test_what_binds_a_name_of_an_answer_is_needed(source):
+def test_a_cell_that_binds_a_name_of_an_answer_is_needed(source):
     assert left(source) == set()
 
 
 @pytest.mark.parametrize("source", FREE)
-def test_all_else_is_not(source):
+def test_all_other_cells_are_not_needed(source):
     assert left(source) == {source}
 
 
-def test_what_a_helper_needs_is_needed():
+def test_cells_that_a_helper_needs_are_needed():
     chain = ["factor = 2", "def double(x): return factor * x", "unused = factor"]
     assert left(*chain) == {"unused = factor"}
     assert left(*reversed(chain)) == {"unused = factor"}

@@ -1,4 +1,4 @@
-"""What a learner's own cells may take together, by a kernel's clock that the test sets."""
+"""The total time of a learner's own cells, by a kernel's clock that the test sets."""
 
 import pytest
 from nbformat.v4 import new_code_cell
@@ -21,7 +21,7 @@ class Clock:
 
 
 class Run:
-    """The own cells of a notebook, which take as long as they are told to."""
+    """The own cells of a notebook, each with a set duration."""
 
     def __init__(self, seconds):
         own = {"metadata": {"open_the_hood": {"by": "learner"}}}
@@ -33,11 +33,13 @@ class Run:
         self.time.start()
 
     def take(self, seconds, most=60, needed=False):
-        """Run a cell that would take so long; return how long it may, as `limit` does."""
+        """Run a cell that would take this time; return its allowed time, as `limit` does."""
         may = self.time.limit(self.needed if needed else self.free, most)
         if may:
             with self.time.spent(self.clock, may, "below `f`"):
-                assert self.clock.spared >= self.time.spared + may + GRACE  # nothing ends it before
+                assert (
+                    self.clock.spared >= self.time.spared + may + GRACE
+                )  # nothing stops it earlier
                 self.clock.time += min(seconds, may)
         return may
 
@@ -45,7 +47,7 @@ class Run:
         self.clock.time += seconds
 
 
-def test_own_cells_have_their_time_together_and_answers_pay_nothing():
+def test_own_cells_share_one_time_limit_and_answers_lose_none():
     run = Run(300)
     run.answer(100)
     assert [run.take(55) for _ in range(6)] == [60, 60, 60, 60, 60, 25]
@@ -55,18 +57,19 @@ def test_own_cells_have_their_time_together_and_answers_pay_nothing():
     assert run.clock.spared == 300
     said = run.time.leave_out()
     assert said == (
-        "left out: the time of 300 s for all cells of your own was up before, and no exercise "
+        "left out: the time of 300 s for all of your own cells was used up, and no exercise "
         "needs this cell"
     )
     note = run.time.note()
     assert note.message == (
-        "The time of 300 s for all cells of your own was up in cell 6 below `f`. The longest: 55 s "
-        "in cell 5 below `f`, 55 s in cell 4 below `f`, 55 s in cell 3 below `f`, 55 s in cell 2 "
-        "below `f`, 55 s in cell 1 below `f`. After that 1 cell that no exercise needs did not run."
+        "The time of 300 s for all of your own cells was used up in cell 6 below `f`. "
+        "These cells took longest: 55 s in cell 5 below `f`, 55 s in cell 4 below `f`, 55 s in "
+        "cell 3 below `f`, 55 s in cell 2 below `f`, 55 s in cell 1 below `f`. After this time, 1 "
+        "cell that no exercise needs did not run."
     )
 
 
-def test_what_an_exercise_needs_runs_on_the_answers_time_once_theirs_may_not_do():
+def test_needed_cells_use_the_answers_time_when_their_own_runs_out():
     run = Run(100)
     assert run.take(55, needed=True) == 60
     assert run.take(1, needed=True) is None
@@ -74,13 +77,13 @@ def test_what_an_exercise_needs_runs_on_the_answers_time_once_theirs_may_not_do(
     assert run.take(60, most=10, needed=True) == 10
 
 
-def test_while_there_is_time_nobody_is_told_anything():
+def test_while_time_is_left_there_is_no_message():
     run = Run(100)
     run.take(55)
     assert run.time.note() is None
 
 
-def test_a_second_kernel_has_what_the_first_left():
+def test_a_second_kernel_has_the_remaining_time():
     run = Run(100)
     run.take(60)
     run.clock, _ = Clock(), run.time.start()
@@ -88,7 +91,7 @@ def test_a_second_kernel_has_what_the_first_left():
     assert run.take(60) == 40
 
 
-def test_a_kernel_that_has_ended_took_no_more_than_it_could():
+def test_an_ended_kernel_is_charged_at_most_its_limit():
     run = Run(100)
     with run.time.spent(run.clock, 60, "below `f`"):
         run.clock.time = float("inf")
@@ -96,7 +99,7 @@ def test_a_kernel_that_has_ended_took_no_more_than_it_could():
 
 
 @pytest.mark.parametrize("seconds", [0.2, 0.0])
-def test_a_rest_of_a_second_is_a_second(seconds):
+def test_less_than_a_second_counts_as_a_second(seconds):
     run = Run(60)
     run.take(60 - seconds)
     assert run.take(9) == (1 if seconds else 0)

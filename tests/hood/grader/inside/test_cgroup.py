@@ -45,9 +45,9 @@ def test_the_grader_moves_itself_and_its_workers_find_the_group_above(proc: Path
     assert cgroup.enter(proc) is None
 
 
-def test_where_somebody_else_is_in_the_group_nothing_changes(proc: Path) -> None:
+def test_a_group_with_another_process_is_not_changed(proc: Path) -> None:
     (own(proc) / "cgroup.subtree_control").unlink()
-    (own(proc) / "cgroup.subtree_control").mkdir()  # cannot be written to, as where Linux is busy
+    (own(proc) / "cgroup.subtree_control").mkdir()  # cannot be written to, as when Linux is busy
     assert cgroup.enter(proc) is None
     assert (own(proc) / "cgroup.procs").read_text() == "0"
 
@@ -92,14 +92,14 @@ def test_a_group_has_the_limits_that_linux_knows_here(tmp_path: Path) -> None:
     ("events", "said"), [("max 3\noom 0\noom_kill 2\n", False), ("oom 1\n", True)]
 )
 def test_only_its_own_limit_is_the_learners(tmp_path: Path, events: str, said: bool) -> None:
-    """Linux counts in ``oom_kill`` also those that it killed because the machine had no memory."""
+    """``oom_kill`` also counts processes that Linux killed because the machine had no memory."""
     group = cgroup.Group(tmp_path, "sandbox-1-1")
     assert not group.exceeded()
     (group.folder / "memory.events").write_text(events)
     assert group.exceeded() == said
 
 
-def test_a_group_is_gone_when_its_sandbox_is(tmp_path: Path) -> None:
+def test_a_group_is_removed_with_its_sandbox(tmp_path: Path) -> None:
     group = cgroup.Group(tmp_path, "sandbox-1-1")
     group.close()
     assert list(tmp_path.iterdir()) == []

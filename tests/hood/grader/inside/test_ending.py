@@ -1,4 +1,4 @@
-"""What the zygote says of a kernel that was killed."""
+"""The zygote's reason for a killed kernel."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ KILLED = -signal.SIGKILL
 @pytest.mark.parametrize(
     ("status", "by_its_group", "killed_since", "said"),
     [
-        (KILLED, None, 0, "died"),  # by itself, or by a person: it is run once more
-        (KILLED, None, 1, "exhausted"),  # the machine's memory ended
+        (KILLED, None, 0, "died"),  # by its own code or by a user: it is run again
+        (KILLED, None, 1, "exhausted"),  # the machine ran out of memory
         (KILLED, False, 1, "exhausted"),
-        (KILLED, True, 1, "memory"),  # its own memory ended
-        (1, None, 1, "died"),  # it ended by itself, and somebody else was killed
+        (KILLED, True, 1, "memory"),  # the sandbox ran out of memory
+        (1, None, 1, "died"),  # it ended by itself, and another process was killed
         (-signal.SIGSEGV, None, 1, "died"),
     ],
 )
-def test_memory_that_ended_is_the_learners_only_if_it_was_the_sandboxs(
+def test_memory_is_the_learners_fault_only_if_the_sandbox_ran_out(
     monkeypatch: pytest.MonkeyPatch,
     status: int,
     by_its_group: bool | None,
@@ -56,7 +56,7 @@ def test_memory_that_ended_is_the_learners_only_if_it_was_the_sandboxs(
         assert json.loads(lease.recv(1000)) == {"ended": said, "status": status}
 
 
-def test_a_machine_without_memory_is_no_fault_of_the_learners() -> None:
+def test_a_machine_out_of_memory_is_not_the_learners_fault() -> None:
     kernel = SandboxedKernel()
     kernel._ended = "exhausted"
     with pytest.raises(ZygoteDied, match="ran out of memory.*fewer workers"):

@@ -1,4 +1,4 @@
-"""What was compiled once on a machine is used, and not compiled again, by each zygote."""
+"""Every zygote uses the headers that were compiled once on a machine."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ pytestmark = [
     pytest.mark.usefixtures("compiler"),
 ]
 
-# Says for each folder, in a process of its own, which trial programs are compiled, and which
-# instructions torch takes in the end.
+# Prints for each folder, in a separate process, which trial programs are compiled, and which
+# instructions torch chooses.
 USE = """
 import json, os, sys
 from pathlib import Path
@@ -39,7 +39,7 @@ for folder in sys.argv[1:]:
 
 
 def use(*folders: Path) -> Iterator[tuple[list[str], str]]:
-    """Yield the instructions that are tried with each folder, and those that are taken."""
+    """Yield the tried and the chosen instructions for each folder."""
     done = subprocess.run(
         [sys.executable, "-c", USE, *map(str, folders)],
         cwd=ROOT,
@@ -63,7 +63,7 @@ def test_no_trial_program_is_compiled_twice(headers: list[Path], tmp_path: Path)
     assert nothing_works == "INVALID_VEC_ISA"
 
 
-# Says how many threads the process has, and what is found in advance for each kernel.
+# Prints the number of threads, and what is found in advance for each kernel.
 PRELOADED = """
 import inspect, json, os
 from utils.sandbox import preload_compiler
@@ -83,14 +83,14 @@ print(json.dumps([threads, [(info.misses, info.hits > 0) for info in known], use
 """
 
 
-def test_the_compiler_is_preloaded_without_a_thread_and_finds_nothing_out_again() -> None:
+def test_the_compiler_is_preloaded_without_a_thread_and_repeats_no_search() -> None:
     done = subprocess.run(
         [sys.executable, "-c", PRELOADED],
         cwd=ROOT,
         env={
             **os.environ,
             "OMP_NUM_THREADS": "1",
-            "TORCHINDUCTOR_FORCE_DISABLE_CACHES": "1",  # or another run's graph would be taken
+            "TORCHINDUCTOR_FORCE_DISABLE_CACHES": "1",  # else another run's graph would be used
         },
         capture_output=True,
         text=True,

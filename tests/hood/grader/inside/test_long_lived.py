@@ -1,4 +1,4 @@
-"""What is imported is never searched for garbage, and what comes later is."""
+"""Imported objects are excluded from garbage collection, and later ones are not."""
 
 import gc
 import importlib
@@ -16,7 +16,7 @@ class Ring:
         self.itself = self
 
 
-def test_what_is_made_is_set_aside():
+def test_imported_objects_are_excluded():
     before = gc.get_freeze_count()
     with long_lived():
         assert not gc.isenabled()
@@ -25,7 +25,7 @@ def test_what_is_made_is_set_aside():
     assert gc.get_freeze_count() >= before + len(kept)
 
 
-def test_what_is_made_later_is_collected():
+def test_later_objects_are_collected():
     with long_lived():
         kept = weakref.ref(Ring())
     gone = weakref.ref(Ring())
@@ -33,7 +33,7 @@ def test_what_is_made_later_is_collected():
     assert (kept() is None, gone() is None) == (False, True)
 
 
-def test_who_collects_nothing_goes_on_so():
+def test_disabled_collection_stays_disabled():
     with long_lived():
         with long_lived():
             pass
@@ -41,7 +41,7 @@ def test_who_collects_nothing_goes_on_so():
     assert gc.isenabled()
 
 
-def test_an_import_that_fails_leaves_nothing_switched_off():
+def test_a_failing_import_leaves_collection_enabled():
     with pytest.raises(ImportError), long_lived():
         importlib.import_module("no_such_module")
     assert gc.isenabled()

@@ -24,7 +24,7 @@ def test_a_message_arrives_as_it_was_sent(size: int) -> None:
     assert messages.decode(last) == said
 
 
-def test_what_is_no_json_becomes_text() -> None:
+def test_a_value_that_is_no_json_becomes_text() -> None:
     data = {"a": b"bytes", "b": float("nan"), "c": {1}, "d": "\ud800", "application/json": [1]}
     shown = {"kind": "execute_result", "cell": "", "data": data, "metadata": {}, "more": 1}
     came = messages.decode(messages.encode(shown))
@@ -32,12 +32,12 @@ def test_what_is_no_json_becomes_text() -> None:
     assert came == {"kind": "execute_result", "cell": "", "data": expected, "metadata": {}}
 
 
-def test_a_field_that_may_be_nothing_may_be_absent() -> None:
+def test_an_optional_field_may_be_absent() -> None:
     data = {"kind": "display_data", "cell": "", "data": {}, "metadata": {}}
     assert messages.decode(messages.encode(data)) == {**data, "display_id": None}
 
 
-def test_a_message_that_was_broken_off_does_not_spoil_the_next() -> None:
+def test_an_interrupted_message_does_not_damage_the_next() -> None:
     assembler = messages.Assembler()
     first, *rest = messages.packets(b"a" * 3 * PACKET)
     assert assembler.take(first) is None
@@ -47,7 +47,7 @@ def test_a_message_that_was_broken_off_does_not_spoil_the_next() -> None:
     assert assembler.take(whole) == b"b"
 
 
-def test_no_more_than_a_message_is_kept() -> None:
+def test_at_most_one_message_is_kept() -> None:
     assembler = messages.Assembler()
     assembler.take(bytes([FIRST]))
     packet = bytes([0]) + bytes(PACKET)
@@ -86,6 +86,6 @@ BAD = {
 
 
 @pytest.mark.parametrize("what", BAD)
-def test_what_is_no_message_is_said(what: str) -> None:
+def test_an_invalid_message_is_reported(what: str) -> None:
     with pytest.raises(BadMessage):
         messages.decode(BAD[what])

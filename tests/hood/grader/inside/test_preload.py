@@ -1,4 +1,4 @@
-"""The zygote has imported what labs import: no learner waits for it, and none pays for it."""
+"""The zygote has already imported the labs' imports, so they cost no learner any time."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ pytestmark = [pytest.mark.slow(70), pytest.mark.usefixtures("sandbox")]
 
 HIDDEN = "### BEGIN HIDDEN TESTS"
 FEW = 5
-# what Inductor wrote in the run itself
+# modules that Inductor writes in the run itself
 WRITTEN = re.compile(r"^torch\._inductor\.runtime\.compile_tasks\.|\.kernel$")
 ADD = "add to utils/sandbox/imports.py what stands for"
 
 
 @pytest.fixture
 def own_zygote() -> Iterator[None]:
-    """One for a test that counts on a new one, or lets it import what no other test expects."""
+    """A new zygote, for a test that needs one, or that lets it import more."""
     shut_down()
     yield
     shut_down()
@@ -60,7 +60,7 @@ def test_a_reference_run_imports_little_more(lab: Path, request: pytest.FixtureR
 @pytest.mark.usefixtures("own_zygote")
 def test_the_zygote_ran_nothing() -> None:
     with Inmate() as inmate:
-        # one thread each, and torch's pools not made before the fork
+        # one thread for each kernel, and no thread pools of torch before the fork
         assert inmate.value("import torch\ntorch.get_num_threads()") == 1
         assert inmate.value("'torch._dynamo' in __import__('sys').modules") is False
         assert inmate.value("'hood.judge.verdicts.judge' in __import__('sys').modules") is False
@@ -115,7 +115,7 @@ optimizer.step()
 
 
 @pytest.mark.usefixtures("own_zygote")
-def test_the_first_optimizer_imports_nothing_where_a_lab_asked_for_it() -> None:
+def test_the_first_optimizer_imports_nothing_if_a_lab_asked_for_it() -> None:
     with Inmate() as inmate:
         assert inmate.value("import sys\n'torch._dynamo' in sys.modules") is False
     with Inmate(preload=["optimizers"]) as inmate:
@@ -139,7 +139,7 @@ compiled = torch.compile(lambda x: twice(x) + 1, backend="aot_eager", fullgraph=
 
 
 @pytest.mark.usefixtures("own_zygote")
-def test_what_traces_is_there_from_the_start_and_needs_no_compiler() -> None:
+def test_tracing_is_preloaded_and_needs_no_compiler() -> None:
     known = "import sys\n[n for n in ('triton', 'torch._dynamo.guards') if n in sys.modules]"
     with Inmate() as inmate:
         assert inmate.value(known) == []
@@ -164,7 +164,7 @@ missing = sorted(name for name in set(sys.modules) - before if "compile_tasks" n
 from torch._dynamo.utils import counters
 [same, used, counters["inductor"]["fxgraph_cache_hit"], missing]
 """
-# The compiler is called with other flags, for which no headers are there.
+# The compiler is called with other flags, for which there are no headers.
 OTHERWISE = """
 import torch._inductor.config as config
 config.cpp.simdlen = 1
@@ -179,7 +179,7 @@ cpu_vec_isa.VecISA.check_build = lambda *_: False
 
 @pytest.mark.usefixtures("own_zygote")
 def test_it_compiles_and_finds_compiled_headers(headers: list[Path]) -> None:
-    """And nothing but what the code itself compiles is imported in a kernel that has them."""
+    """A kernel with compiled headers imports only the modules that its own code compiles."""
     with Inmate() as inmate:
         inmate.run(UNTRIED)
         same, text, _, _ = inmate.value(COMPILE)

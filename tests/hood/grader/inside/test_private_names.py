@@ -1,8 +1,8 @@
-"""The private names of other libraries that a sandbox's kernel leans on.
+"""The private names of other libraries that a sandbox's kernel uses.
 
 They are reached in three modules: ``kernel`` puts its own parts into IPython's shell, ``preload``
-names internals of other libraries, and ``utils.sandbox.imports`` those of torch. When a pinned
-version is raised, this is the place that fails and says which name is gone.
+names internals of other libraries, and ``utils.sandbox.imports`` those of torch. If a newer version
+lacks a name, this test fails and says which name is gone.
 """
 
 import importlib.util
@@ -15,8 +15,8 @@ from IPython.core.profiledir import ProfileDir
 from hood.grader.inside import kernel, preload
 from utils.sandbox import imports as of_course
 
-# What each class puts in the place of its base's own. A name that the base no longer has would
-# silently be a new one that nobody calls.
+# The base's methods that each class replaces. If the base loses one of these names, the method
+# would silently become a new one that nobody calls.
 REPLACED = {
     kernel.Compiler: ["get_code_name"],
     kernel.Displays: ["clear_output", "publish"],
@@ -36,14 +36,14 @@ REPLACED = {
 
 
 @pytest.mark.parametrize("ours", REPLACED, ids=lambda ours: ours.__name__)
-def test_what_is_replaced_is_still_there(ours):
+def test_replaced_names_still_exist(ours):
     for name in REPLACED[ours]:
         said = f"{name} is gone: look at IPython {version('IPython')}"
         assert name in vars(ours), f"{ours.__name__}.{name} is listed here and defined nowhere"
         assert any(hasattr(base, name) for base in ours.__bases__), said
 
 
-def test_what_is_set_is_still_there():
+def test_set_names_still_exist():
     assert isinstance(DisplayHook.is_active, property)  # of what `finish_displayhook` sets
     assert ProfileDir._location_isset is not None
 
@@ -51,6 +51,6 @@ def test_what_is_set_is_still_there():
 @pytest.mark.parametrize(
     "listed", [preload.ALWAYS, of_course.ALWAYS, of_course.TRACER], ids=["engine", "all", "tracer"]
 )
-def test_what_is_imported_ahead_exists(listed):
+def test_preloaded_names_exist(listed):
     gone = [name for name in listed if importlib.util.find_spec(name) is None]
     assert gone == [], f"no longer there in torch {version('torch')} or beside it"

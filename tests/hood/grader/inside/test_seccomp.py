@@ -14,13 +14,13 @@ from hood.grader.inside import seccomp
 MACHINES = sorted(seccomp.MACHINES)
 ALLOW, KILL, NOTHING = "allow", "kill", 0
 X32 = 0x40000000
-UNKNOWN = -1  # to libseccomp, because it is older than the call
+UNKNOWN = -1  # libseccomp is older than the call, and does not know it
 
 
 def verdict(
     machine: str, number: int, *arguments: int, architecture: int = 0, loopback: bool = False
 ) -> str | int:
-    """What the filter says of a call: one of the words above, or the error that it fails with."""
+    """The filter's result for a call: one of the words above, or the error of the call."""
     data = struct.pack("IIQ", number, architecture or seccomp.MACHINES[machine][1], 0)
     data += struct.pack("6Q", *(*arguments, *[0] * 6)[:6])
     steps = list(struct.iter_unpack("HBBI", seccomp.program(machine, loopback)))
@@ -45,7 +45,7 @@ def verdict(
 
 
 def linux_number(machine: str, name: str) -> int:
-    """The number that libseccomp, which apt needs, has in its tables; below UNKNOWN for none."""
+    """The call's number in the tables of libseccomp, which apt needs; below UNKNOWN if unknown."""
     found = ctypes.util.find_library("seccomp") or "libseccomp.so.2"
     try:
         library = ctypes.CDLL(found)
@@ -67,7 +67,7 @@ def test_the_numbers_are_linuxs(machine: str) -> None:
 
 
 @pytest.mark.parametrize("machine", MACHINES)
-def test_what_is_listed_is_allowed_and_nothing_else(machine: str) -> None:
+def test_exactly_the_listed_calls_are_allowed(machine: str) -> None:
     column, architecture = seccomp.MACHINES[machine]
     numbers = {row[column] for row in seccomp.ALLOWED.values()}
     looked_at = ("fcntl", "prctl", "setsockopt", "socket", "socketpair")
@@ -83,7 +83,7 @@ def test_what_is_listed_is_allowed_and_nothing_else(machine: str) -> None:
     assert verdict(machine, 0, architecture=architecture ^ 1) == KILL
 
 
-# What was tried and held memory that no meter saw, carried messages, or led out.
+# Calls that kept unmetered memory, carried messages, or led out of the sandbox when tried.
 NEVER = (
     "landlock_create_ruleset landlock_add_rule landlock_restrict_self memfd_create memfd_secret "
     "shmget semget msgget mq_open add_key request_key keyctl io_setup io_uring_setup fanotify_init "
@@ -98,7 +98,7 @@ NEVER = (
 
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize("name", NEVER.split())
-def test_what_no_lab_needs_is_refused(machine: str, name: str) -> None:
+def test_calls_that_no_lab_needs_are_refused(machine: str, name: str) -> None:
     asked = linux_number(machine, name)
     if asked == UNKNOWN:
         pytest.skip(f"not run: this libseccomp is older than {name}")
@@ -116,7 +116,7 @@ def test_what_no_lab_needs_is_refused(machine: str, name: str) -> None:
         ("mmap", (0, 4096, 3, 0x01), ALLOW),  # of a file
         ("mmap", (0, 4096, 3, 0x21), errno.EPERM),  # shared, without a file
         ("mmap", (0, 4096, 3, 0x23), errno.EPERM),
-        ("mmap", (0, 4096, 3, 0x40022), errno.ENOMEM),  # pages that the system has set aside
+        ("mmap", (0, 4096, 3, 0x40022), errno.ENOMEM),  # reserved huge pages
         ("fcntl", (3, 1030), ALLOW),
         ("fcntl", (3, 6), NOTHING),  # a lock
         ("fcntl", (3, 1031), errno.EPERM),  # a larger pipe
@@ -125,10 +125,10 @@ def test_what_no_lab_needs_is_refused(machine: str, name: str) -> None:
         ("ioctl", (1, 0x5412), errno.EPERM),  # TIOCSTI
         ("ioctl", (1, 0x5423), errno.EPERM),  # a line discipline
         ("prctl", (15,), ALLOW),  # a thread's name
-        ("prctl", (4, 0), errno.EINVAL),  # hide from the meter
+        ("prctl", (4, 0), errno.EINVAL),  # hiding from the meter
         ("prctl", (22, 2), errno.EINVAL),  # another filter
         ("prctl", (78, 1, 1 << 24), errno.EINVAL),  # a table of futexes
-        ("prctl", (62, 1), errno.EINVAL),  # a processor core of its own
+        ("prctl", (62, 1), errno.EINVAL),  # a reserved processor core
         ("setsockopt", (3, 1, 2), ALLOW),  # SO_REUSEADDR
         ("setsockopt", (3, 6, 1), ALLOW),  # TCP_NODELAY
         ("setsockopt", (3, 0, 11), ALLOW),  # IP_RECVERR, which the resolver sets
@@ -166,7 +166,7 @@ def test_arguments_decide(
         ((40, 1), errno.EAFNOSUPPORT),
     ],
 )
-def test_a_lab_may_ask_for_tcp_and_udp_and_gets_nothing_else(
+def test_a_lab_may_ask_for_tcp_and_udp_only(
     machine: str, arguments: tuple[int, ...], said: str | int
 ) -> None:
     asked = seccomp.ALLOWED["socket"][seccomp.MACHINES[machine][0]]

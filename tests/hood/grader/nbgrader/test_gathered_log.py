@@ -1,4 +1,4 @@
-"""What nbgrader's commands say of a class: errors at once, all else at the end, and once."""
+"""The output of nbgrader's commands: errors at once, everything else once at the end."""
 
 import io
 import logging
@@ -25,7 +25,7 @@ def said(*records):
 OWN = f"{OURS}exchange.py"
 
 
-def test_nbgraders_lines_of_a_kind_are_one_and_ours_come_last_and_once():
+def test_similar_lines_of_nbgrader_are_merged_and_ours_come_last_and_once():
     class_of_60 = [record(f"Collecting submission: s{number} lab") for number in range(60)]
     ours = [record("eve: passed over", logging.WARNING, OWN, line) for line in (1, 2)]
     lines = said(
@@ -46,7 +46,7 @@ def test_nbgraders_lines_of_a_kind_are_one_and_ours_come_last_and_once():
     ]
 
 
-def test_of_nbgraders_many_warnings_the_first_are_shown_and_of_ours_all():
+def test_the_first_of_nbgraders_warnings_and_all_of_ours_are_shown():
     theirs = [record(f"file {number} skipped", logging.WARNING) for number in range(60)]
     ours = [record(f"s{number} has no time", logging.WARNING, OWN) for number in range(60)]
     lines = said(*theirs, *ours)
@@ -77,7 +77,7 @@ def test_an_error_is_shown_at_once():
         ("nbgrader-list", {}, False),
     ],
 )
-def test_who_asks_for_all_of_it_gets_it_as_it_comes(name, config, gathers, monkeypatch):
+def test_the_full_log_is_shown_on_request(name, config, gathers, monkeypatch):
     class Application(SimpleNamespace):
         pass
 
@@ -89,7 +89,7 @@ def test_who_asks_for_all_of_it_gets_it_as_it_comes(name, config, gathers, monke
 
 
 @pytest.mark.slow(15)
-def test_a_class_of_twenty_is_collected_in_a_few_lines_the_last_of_them_ours(tmp_path):
+def test_collecting_a_class_of_twenty_prints_a_few_lines_ending_with_ours(tmp_path):
     course = make_course(tmp_path / "course")
     write(source_notebook(), course / "source" / LAB / f"{LAB}.ipynb")
     mine = solved(released(source_notebook()))
@@ -105,7 +105,7 @@ def test_a_class_of_twenty_is_collected_in_a_few_lines_the_last_of_them_ours(tmp
     lines = done.stderr.splitlines()
     assert len(lines) <= 6, done.stderr
     assert "Collecting submission: … (20 of this kind)" in done.stderr
-    assert "was passed over: an id has no '='" in lines[-1]
+    assert "was skipped: an id can't have '='" in lines[-1]
     shutil.rmtree(course / "submitted")
     done = nbgrader(course, *words, "--log-level=INFO")
     assert done.stderr.count("Collecting submission: s") == 20

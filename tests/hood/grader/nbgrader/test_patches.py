@@ -1,4 +1,4 @@
-"""What is patched in nbgrader is there in the version that is pinned, and is replaced."""
+"""The pinned nbgrader has everything that is patched, and each patch replaces it."""
 
 import ast
 import importlib
@@ -25,7 +25,7 @@ def test_the_patches_are_for_the_nbgrader_that_is_pinned_and_installed():
     assert metadata.version("nbgrader") == patches.VERSION
 
 
-def test_nbgrader_has_what_is_replaced():
+def test_nbgrader_has_all_replaced_names():
     names = {node.name for node in tree_of("nbgrader.api").body if hasattr(node, "name")}
     names |= {
         alias.asname or alias.name
@@ -41,7 +41,7 @@ def test_nbgrader_has_what_is_replaced():
     assert "start" in vars(NbGrader)
 
 
-def test_to_patch_again_changes_nothing():
+def test_patching_again_changes_nothing():
     patches.patch_commands()
     before = NbGrader.start
     patches.patch_commands()
@@ -59,5 +59,5 @@ def test_no_module_of_nbgrader_that_looks_for_files_is_forgotten():
         name = path.relative_to(folder).with_suffix("").as_posix().replace("/", ".")
         if not name.startswith(("tests.", "docs.")) and "glob.glob(" in path.read_text("utf-8"):
             looking.add(name)
-    typed = {"apps.validateapp"}  # what somebody typed is a pattern there
+    typed = {"apps.validateapp"}  # a user's input is a pattern there
     assert looking - set(patches.SEARCHING) == typed

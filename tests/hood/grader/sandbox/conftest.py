@@ -1,4 +1,4 @@
-"""One zygote for all tests of the sandbox, and no test where there is no bubblewrap."""
+"""One zygote for all tests of the sandbox, and no test if there is no bubblewrap."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.hood.grader.sandbox.inmate import Inmate
 
 @pytest.fixture(scope="module")
 def shared(problems: list[str]) -> Iterator[Inmate]:
-    """A kernel for the tests of a module that only look around."""
+    """A kernel shared by the tests of a module that only read."""
     demand_sandboxes(problems)
     with Inmate() as inmate:
         yield inmate
@@ -29,9 +29,9 @@ def connected(problems: list[str]) -> Iterator[Inmate]:
 
 @pytest.fixture(scope="module")
 def own_zygote() -> Iterator[None]:
-    """A zygote for a module that counts on a new one, or lets it import what others don't expect.
+    """A new zygote, for a module that needs one, or that lets it import more.
 
-    A worker's tests share a zygote, which keeps what a lab of theirs had it import.
+    A worker's tests share a zygote, which keeps the imports of their labs.
     """
     shut_down()
     yield

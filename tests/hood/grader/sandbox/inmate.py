@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import json
 import os
@@ -21,7 +22,7 @@ from tests.patience import PATIENCE
 
 
 def build_at(stage: str) -> Sandbox:
-    """A sandbox without a kernel, where it can be made."""
+    """A sandbox without a kernel, in a place where this machine can make sandboxes."""
     told = {"stage": stage, "readable": [], "hidden": [], "user_namespace": False}
     return build(told, {"tmp": 1 << 20, "user": 1000, "headers": None})
 
@@ -45,10 +46,10 @@ class Inmate:
         self.kernel.end()
 
     def run(self, code: str, heard: Callable[[str], None] = lambda text: None) -> str:
-        """What the code prints, or its traceback.
+        """The code's output, or its traceback.
 
         Args:
-            heard: told of each piece of it, while the code runs.
+            heard: called with each piece of the output while the code runs.
         """
         texts: list[str] = []
 
@@ -63,7 +64,7 @@ class Inmate:
         return "".join(texts)
 
     def begin(self, code: str) -> None:
-        """Let the code run, and wait for nothing."""
+        """Start the code, and return at once."""
         for packet in messages.packets(messages.encode({"cell": "begun", "source": code})):
             self.kernel._end.send(packet)
 
@@ -73,12 +74,12 @@ class Inmate:
         return messages.decode(self.kernel._next(deque(), limit))
 
     def wait_until_said(self, word: str) -> None:
-        """Wait until what runs, which may go on, has printed a word."""
+        """Wait until the running code has printed a word."""
         while word not in self.hear().get("text", ""):
             pass
 
     def value(self, code: str) -> Any:
-        """What the last line's expression is, through JSON."""
+        """The value of the last line's expression, through JSON."""
         *before, last = code.strip().splitlines()
         printed = self.run("\n".join([*before, f"print(__import__('json').dumps({last}))"]))
         try:
@@ -87,7 +88,7 @@ class Inmate:
             raise AssertionError(printed) from None
 
     def ends(self) -> str:
-        """Wait until the kernel has ended by itself; why it did."""
+        """Wait until the kernel has ended by itself; return the reason."""
         end = time.monotonic() + PATIENCE
         while self.kernel.alive():
             assert time.monotonic() < end, "it runs on"
@@ -95,14 +96,22 @@ class Inmate:
         return self.kernel.why_stopped()
 
 
-def descriptors() -> list[str]:
-    """This process's open descriptors, without those that only garbage still holds."""
+def descriptors() -> set[tuple[str, str]]:
+    """This process's open descriptors, except those of garbage: number and what it opens.
+
+    Something that an earlier test left, such as a thread, may close its own descriptors at any
+    time. So a test should look for new descriptors, and not expect the same ones.
+    """
     gc.collect()
-    return sorted(os.listdir("/proc/self/fd"))
+    found = set()
+    for number in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(FileNotFoundError):  # the one that lists them
+            found.add((number, os.readlink(f"/proc/self/fd/{number}")))
+    return found
 
 
 def descendants(root: int | None = None) -> dict[int, str]:
-    """Processes below one (default: the zygote), zombies left out: number and command line."""
+    """Descendants of a process (default: the zygote), without zombies: id and command line."""
     root = warm().process.pid if root is None else root
     parents, names = {}, {}
     for path in Path("/proc").iterdir():

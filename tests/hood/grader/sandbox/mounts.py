@@ -1,4 +1,4 @@
-"""Runs a command where this machine looks different: another user, another place."""
+"""Runs a command as another user, or with other mounts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TOOLS = ("unshare", "setpriv", "mount")
 
 
 def why_not() -> str:
-    """Why such a command cannot be run here, or empty."""
+    """The reason why such a command cannot run here; empty if there is none."""
     if os.geteuid() != 0:
         return "only root can become somebody else"
     lacking = [tool for tool in TOOLS if shutil.which(tool) is None]
@@ -26,7 +26,7 @@ def as_nobody(stash: Path, arguments: list[str]) -> list[str]:
     """The command that runs Python with `arguments` as an ordinary user.
 
     Folders on the way to the environment and the project that such a user cannot enter, such as
-    /root, are covered in a mount namespace, with the needed ones laid on top.
+    /root, are covered in a mount namespace, and the needed folders are mounted on top.
     stash: an empty folder
     """
     needed = [path for path in {*map(Path, environment_folders()), ROOT} if not _within_usr(path)]
@@ -45,7 +45,7 @@ def as_nobody(stash: Path, arguments: list[str]) -> list[str]:
 
 
 def in_namespace(steps: list[str]) -> list[str]:
-    """The start of a command that runs shell steps in a mount namespace of its own first."""
+    """The start of a command that first runs shell steps in a new mount namespace."""
     return ["unshare", "--mount", "sh", "-c", "\n".join(steps), "sh"]
 
 
@@ -54,7 +54,7 @@ def _within_usr(path: Path) -> bool:
 
 
 def _first_closed(path: Path) -> Path | None:
-    """The outermost parent that not everybody may enter."""
+    """The outermost parent that other users may not enter."""
     for parent in reversed(path.parents):
         if not parent.stat().st_mode & 0o001:
             return parent

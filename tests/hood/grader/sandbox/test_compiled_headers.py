@@ -1,4 +1,4 @@
-"""A lab that compiles: its sandboxes have compiled headers, and nothing that its reference made."""
+"""A lab that compiles: its sandboxes have compiled headers, but nothing from its reference."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from hood.judge.catalogue import load_checks
 from hood.phase_paths import ROOT, PhasePaths
 from tests.hood.headers import FOLDER, lab
 
-# Looks through every file that a sandbox shows, but for the system's and the environment's
-# packages, and through all of the memory of its process; the lines it is given in base64, or it
-# would find them in its own code.
+# Searches every file that a sandbox shows, except the system's files and the environment's
+# packages, and all memory of its process. This code gets the searched lines in base64, because
+# otherwise it would find them in itself.
 LOOK = """\
 import base64, glob, os, re, sys
 from torch._dynamo.utils import counters
@@ -51,7 +51,7 @@ def know_the_checks(patch: pytest.MonkeyPatch) -> None:
 
 
 def solution_lines() -> list[str]:
-    """What a learner must write: no line of it may be anywhere in a sandbox."""
+    """The code that a learner must write: no line of it may be in a sandbox."""
     found = re.findall(r"### BEGIN SOLUTION\n(.*?)### END", (FOLDER / "lab.py").read_text(), re.S)
     lines = [line.strip() for block in found for line in block.splitlines() if line.strip()]
     assert len(lines) == 3
@@ -59,7 +59,7 @@ def solution_lines() -> list[str]:
 
 
 def learners() -> NotebookNode:
-    """Right answers of another form, and a cell that looks for the reference's."""
+    """Right answers of another form, and a cell that searches for the reference's lines."""
     nb = lab()
     others = {
         "return torch.tanh(x * scale) + 1": "return 1.0 + (scale * x).tanh()",
@@ -80,7 +80,7 @@ def grade(nb: NotebookNode) -> NotebookNode:
 
 
 @pytest.mark.usefixtures("compiler")
-def test_nothing_that_the_reference_made_enters_a_sandbox(headers, monkeypatch):
+def test_nothing_from_the_reference_enters_a_sandbox(headers, monkeypatch):
     prepared, other = headers
     assert prepared == other
     know_the_checks(monkeypatch)
@@ -98,28 +98,30 @@ def test_nothing_that_the_reference_made_enters_a_sandbox(headers, monkeypatch):
 
 
 @pytest.mark.usefixtures("compiler")
-def test_a_machine_that_cannot_compile_is_said(monkeypatch, tmp_path):
+def test_a_machine_that_cannot_compile_is_reported(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
     nowhere = {"PATH": str(tmp_path), "HOME": str(tmp_path), "OMP_NUM_THREADS": "1"}
     monkeypatch.setattr(compiled_headers, "environment", lambda folder: nowhere)
-    with pytest.raises(UserError, match="mend the compiler, or remove it"):
+    with pytest.raises(UserError, match="repair the compiler, or remove it"):
         compiled_headers.prepared_headers()
     assert {path.suffix for path in compiled_headers.folder().iterdir()} == {".lock"}
 
 
 @pytest.mark.usefixtures("compiler")
-def test_a_machine_that_is_too_busy_to_compile_is_said(monkeypatch, tmp_path):
+def test_a_machine_too_busy_to_compile_is_reported(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
     monkeypatch.setattr(compiled_headers, "SECONDS", 0.01)
-    with pytest.raises(UserError, match="not prepared after 0.01 seconds"):
+    with pytest.raises(UserError, match="took more than 0.01 seconds"):
         compiled_headers.prepared_headers()
     assert {path.suffix for path in compiled_headers.folder().iterdir()} == {".lock"}
 
 
-def test_a_compiler_that_no_sandbox_sees_is_said(monkeypatch, tmp_path):
+def test_a_compiler_invisible_to_sandboxes_is_reported(monkeypatch, tmp_path):
     (tmp_path / "g++").symlink_to("/bin/true")
     monkeypatch.setenv("CXX", str(tmp_path / "g++"))
-    with pytest.raises(UserError, match="sandboxes see the compilers below /usr, .* this one is /"):
+    with pytest.raises(
+        UserError, match="sandboxes can use only a compiler below /usr, .* the compiler is /"
+    ):
         compiled_headers.prepared_headers()
 
 
@@ -132,10 +134,10 @@ def test_a_compiler_that_no_sandbox_sees_is_said(monkeypatch, tmp_path):
         (None, *[(False,) * 2] * 2),
     ],
 )
-def test_what_a_lab_says_decides_what_its_kernels_have_loaded(
+def test_a_labs_settings_decide_what_its_kernels_have_loaded(
     monkeypatch, compiles, wanted, without, lacks
 ):
-    """Headers for one that compiles, the tracer for one that traces or can't compile here."""
+    """Headers for a lab that compiles; the tracer for a lab that traces or can't compile here."""
     made = Path("/headers")
     monkeypatch.setattr("hood.grader.execution.execute.prepared_headers", lambda: made)
     monkeypatch.setattr("hood.grader.execution.execute.compiler_lacks", lambda: lacks)

@@ -26,7 +26,7 @@ from utils.instruments.toolchain import Lack, cxx
 
 @pytest.fixture(autouse=True)
 def alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever has an account here may read the course: `test_answers` is about that."""
+    """Every account here may read the course; `test_exposed_answers` tests that."""
     monkeypatch.setattr(command_module, "learners_and_others", lambda root: [])
 
 
@@ -41,9 +41,9 @@ def test_a_machine_that_can_says_so(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize(
     ("group", "said"),
-    [(Path("/sys/fs/cgroup/x"), "Linux itself keeps"), (None, "systemd-run --user --scope")],
+    [(Path("/sys/fs/cgroup/x"), "Linux itself enforces"), (None, "systemd-run --user --scope")],
 )
-def test_it_says_who_keeps_a_sandbox_to_its_memory(
+def test_it_names_what_enforces_the_memory_limit(
     group: Path | None,
     said: str,
     monkeypatch: pytest.MonkeyPatch,
@@ -79,7 +79,7 @@ def test_without_bubblewrap_it_refuses(
         ("platform.release", lambda: "4.18.0-305.el8.x86_64", "Linux 4.18.0-305.el8.x86_64 is too"),
     ],
 )
-def test_machines_that_never_can(
+def test_unsupported_machines_are_named(
     monkeypatch: pytest.MonkeyPatch, attribute: str, value: object, said: str
 ) -> None:
     module, _, name = attribute.rpartition(".")
@@ -129,13 +129,13 @@ def test_each_refusal_of_bubblewrap_has_its_remedy(
     assert how in explain(BWRAP + said).how
 
 
-def test_other_words_are_passed_on() -> None:
+def test_other_messages_are_passed_on() -> None:
     assert (
         "KeyError: namespace" in explain("a kernel could not be confined: KeyError: namespace").what
     )
 
 
-def test_a_sandbox_that_cannot_be_made_says_what_bubblewrap_said() -> None:
+def test_a_failed_sandbox_quotes_bubblewraps_message() -> None:
     if shutil.which("bwrap") is None:
         pytest.skip("not run: bubblewrap is not installed")
     with pytest.raises(SandboxError, match="bwrap: .*no-such-folder"):
@@ -145,7 +145,7 @@ def test_a_sandbox_that_cannot_be_made_says_what_bubblewrap_said() -> None:
 @pytest.mark.parametrize(
     ("where", "outcome"), [("/usr/bin/bwrap", pytest.fail), (None, pytest.skip)]
 )
-def test_only_without_bubblewrap_may_a_test_that_needs_a_sandbox_be_left_out(
+def test_tests_of_sandboxes_are_skipped_only_without_bubblewrap(
     monkeypatch: pytest.MonkeyPatch, where: str | None, outcome: object
 ) -> None:
     demand_sandboxes([])
@@ -197,7 +197,7 @@ def test_the_command_needs_neither_torch_nor_bubblewrap_to_say_so() -> None:
 
 @pytest.fixture
 def apt(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
-    """What apt-get is asked for on a machine that lacks all, and whose list of packages is old."""
+    """The calls of apt-get on a machine that lacks everything and has an old list of packages."""
     asked: list[list[str]] = []
     there = {"apt-get"}
 
@@ -222,7 +222,7 @@ def apt(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     return asked
 
 
-def test_what_is_missing_is_installed_and_nothing_else(apt: list[list[str]]) -> None:
+def test_exactly_the_missing_packages_are_installed(apt: list[list[str]]) -> None:
     doctor.install()
     compilers = ["install", "-y", "g++", "python3.11-dev"]
     assert apt == [
@@ -248,13 +248,13 @@ LOCKS = {"update": "state/lists/lock", "install": "dpkg/lock-frontend"}
 
 @pytest.mark.skipif(shutil.which("apt-get") is None, reason="this system has no apt")
 @pytest.mark.parametrize("word", LOCKS)
-def test_while_another_apt_works_it_is_waited_for_and_named(
+def test_another_running_apt_is_waited_for_and_named(
     word: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    """The real apt-get, with folders of its own."""
+    """The real apt-get, with separate folders."""
     for name in ("state/lists/partial", "dpkg", "cache/archives/partial", "none.d"):
         (tmp_path / name).mkdir(parents=True)
     (tmp_path / "dpkg" / "status").touch()
@@ -271,7 +271,7 @@ def test_while_another_apt_works_it_is_waited_for_and_named(
     with subprocess.Popen(command_line, stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == "held\n"
-        assert doctor._apt_get(word)  # of no package
+        assert doctor._apt_get(word)  # of no installed package
         assert holder.wait() == 0
     said = capfd.readouterr().out
     assert f"{tmp_path / LOCKS[word]}. It is held by process {holder.pid} (" in said
@@ -287,22 +287,22 @@ def test_without_apt_bubblewrap_is_asked_for_and_a_compiler_is_not(
     apt: list[list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(doctor.shutil, "which", lambda name: None)
-    with pytest.raises(UserError, match="install bubblewrap with this system's tool"):
+    with pytest.raises(UserError, match="install bubblewrap with this system's package manager"):
         doctor.install()
     monkeypatch.setattr(doctor.shutil, "which", lambda name: "/bin/bwrap")
     monkeypatch.setattr(doctor, "_apt_get_install", lambda *packages: False)
-    doctor.install()  # what can't be compiled is told by `run`, and no reason to stop
+    doctor.install()  # `run` reports what can't be compiled, and goes on
 
 
 @pytest.mark.usefixtures("nothing_compiles")
-def test_a_machine_that_cannot_compile_is_told_what_to_do(
+def test_on_a_machine_that_cannot_compile_the_doctor_names_the_remedy(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(doctor, "problems", list)
     assert command.main(["doctor"]) == 0
     printed = capsys.readouterr().out
-    assert "compile: no, g++" in printed
-    assert "withhold its points" in printed
+    assert "compile: no; missing: g++" in printed
+    assert "withhold the points of these checks" in printed
     assert "what to do: CXX names it" in printed
 
 
@@ -316,7 +316,7 @@ def test_a_machine_that_can_compile_says_with_what(
 
 
 @pytest.mark.usefixtures("sandbox")
-def test_files_that_cannot_be_written_are_said_and_none_is_left(
+def test_unwritable_files_are_reported_and_none_is_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def make_stage(stage: Path) -> None:
@@ -347,7 +347,7 @@ program = sys.argv[sys.argv.index("Delegate=yes") + 1:]
             "Grade with: systemd-run --user --scope --quiet --collect -p ",
         ),
         ("sys.exit(0)", 0, "Grade with: systemd-run --scope --quiet --collect -p Delegate=yes py"),
-        ("sys.exit('Failed to connect to bus')", 1000, "tried just now: Failed to connect to bus"),
+        ("sys.exit('Failed to connect to bus')", 1000, "has just failed: Failed to connect to bus"),
         ("sys.exit('Access denied')", 1000, "user@.service.d/delegate.conf"),
         (
             "os.execv(program[0], ['python', '-c', 'exit(1)'])",
@@ -356,7 +356,7 @@ program = sys.argv[sys.argv.index("Delegate=yes") + 1:]
         ),
     ],
 )
-def test_it_has_systemd_make_a_group_and_says_how_to_grade_in_one(
+def test_systemd_makes_a_group_and_the_doctor_says_how_to_grade_in_one(
     does: str,
     uid: int,
     said: str,
@@ -364,7 +364,7 @@ def test_it_has_systemd_make_a_group_and_says_how_to_grade_in_one(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """With a systemd-run that is made up; the last one runs the test, as the real one does."""
+    """With a fake systemd-run; the last one runs the test, as the real one does."""
     log, made = tmp_path / "log", tmp_path / "systemd-run"
     made.write_text(SYSTEMD.format(python=sys.executable, log=str(log), does=does))
     made.chmod(0o755)
@@ -386,4 +386,4 @@ def test_without_systemd_it_says_so(
     monkeypatch.setattr(doctor, "problems", list)
     monkeypatch.setattr(doctor.cgroup, "enter", lambda: None)
     command.main(["doctor"])
-    assert "there is no systemd-run here" in capsys.readouterr().out
+    assert "systemd-run is not installed" in capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""Figures of matplotlib come out of a sandbox as out of the kernel that a learner has."""
+"""Matplotlib's figures are the same from a sandbox and from a learner's kernel."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.patience import PATIENCE
 
 pytestmark = [pytest.mark.slow(8), pytest.mark.usefixtures("sandbox")]
 
-# run one after the other in one kernel
+# these cells run one after the other in one kernel
 CELLS = {
     "nothing is switched on yet": (
         "import matplotlib, matplotlib.pyplot as plt, os, sys\n"
@@ -88,7 +88,7 @@ def test_a_figure_in_another_format_is_a_picture_that_a_page_shows(code: str, ki
         assert base64.b64decode(shown[kind]).startswith(head)
 
 
-def test_a_drawing_that_is_no_figure_stays_as_it_is() -> None:
+def test_a_drawing_that_is_no_figure_is_unchanged() -> None:
     with Inmate() as inmate:
         [shown] = displayed(inmate, "from IPython.display import SVG\nSVG('<svg/>')")
     assert shown["image/svg+xml"] == "<svg/>"
@@ -100,4 +100,4 @@ def displayed(inmate: Inmate, code: str) -> list[dict[str, Any]]:
     return shown
 
 
-BETWEEN = ("status", "execute_input")  # what only Jupyter's kernels say
+BETWEEN = ("status", "execute_input")  # output of Jupyter's kernels alone

@@ -1,4 +1,4 @@
-"""A zygote's memory is in huge pages when a class follows, and not for a single notebook."""
+"""A zygote's memory is in huge pages for a class, and not for a single notebook."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ pytestmark = [
 def in_huge_pages() -> int:
     """KiB of the zygote's memory."""
     if os.geteuid() != 0:
-        pytest.skip("not run: the zygote shows its memory to nobody but root")
+        pytest.skip("not run: the zygote's memory is readable by root only")
     text = Path(f"/proc/{warm().process.pid}/smaps_rollup").read_text()
     return next(int(line.split()[1]) for line in text.splitlines() if "AnonHuge" in line)
 
@@ -37,7 +37,7 @@ def start() -> None:
         assert inmate.value("1 + 1") == 2
 
 
-def test_they_are_made_once_more_kernels_start_than_a_few() -> None:
+def test_huge_pages_are_made_after_a_few_kernels() -> None:
     start()
     before = in_huge_pages()
     with Inmate():  # while a kernel runs, its limits must be watched

@@ -51,7 +51,7 @@ def test_a_warm_start_is_far_quicker_than_a_cold_import() -> None:
     assert quickest < cold / 4
 
 
-def test_what_each_statement_bound_is_told_with_its_line() -> None:
+def test_each_statements_bindings_are_reported_with_its_line() -> None:
     def told(code: str) -> dict[int, set[str]]:
         inmate.run(code)
         own = {line: {n for n in names if n[0] != "_"} for line, names in kernel.bound.items()}
@@ -84,8 +84,8 @@ def test_ranks_find_each_other_though_no_file_can_be_locked(full: bool) -> None:
     assert summed == [[4.0 * k] * 4 for k in range(rounds)]
 
 
-def test_what_was_traced_starts_no_thread_that_a_fork_would_lack() -> None:
-    """In a CUDA build tracing pretends that there are GPUs, and autograd has a thread for each."""
+def test_tracing_starts_no_thread_that_a_fork_would_lack() -> None:
+    """In a CUDA build, tracing pretends that there are GPUs, and autograd has a thread for each."""
     code = """
         import os, torch
         from torch._subclasses.fake_tensor import FakeTensorMode
@@ -112,7 +112,7 @@ def test_a_kernel_of_another_language_is_refused(tmp_path: Path, monkeypatch) ->
     spec.parent.mkdir(parents=True)
     spec.write_text('{"argv": ["R"], "display_name": "R", "language": "R"}')
     monkeypatch.setenv("JUPYTER_PATH", str(tmp_path))
-    for name, said in (("ir", "whose language is R: only Python"), ("blarg", "is not installed")):
+    for name, said in (("ir", "language R, but only Python"), ("blarg", "is not installed")):
         with pytest.raises(UserError, match=said), Inmate(name=name):
             pass
 
@@ -153,17 +153,18 @@ def test_an_interrupt_reaches_the_cell_and_its_children() -> None:
 
             def heard(text: str, threads: list = threads) -> None:
                 if text.startswith("begun"):  # a traceback shows the word, too
-                    # it has begun, and may then come to where it stays
+                    # the cell has started, and can reach its waiting point
                     threads.append(threading.Timer(0.3, inmate.kernel.interrupt))
                     threads[0].start()
 
-            inmate.run(f"print('begun', flush=True)\n{code}", heard)
+            said = inmate.run(f"print('begun', flush=True)\n{code}", heard)
+            assert "_interrupt_once" not in said, said  # a learner's traceback has no frame of ours
             threads.pop().join()
         assert inmate.value("1") == 1
 
 
 def test_an_interrupt_that_comes_late_harms_no_kernel() -> None:
-    """It may come when its cell has just ended, between two cells, or when the next one begins."""
+    """The interrupt may come just after its cell, between two cells, or with the next cell."""
     ended = threading.Event()
 
     def interrupts(inmate: Inmate) -> None:
@@ -203,7 +204,7 @@ def at_step(n):
 
 
 def test_an_interrupt_at_any_step_around_a_cell_harms_no_kernel() -> None:
-    """Before its handler stands, in the handler, and while the handler is taken away."""
+    """Before its handler is installed, in the handler, and while the handler is removed."""
     with Inmate() as inmate:
         inmate.run(AT_STEP)
         n, interrupted = 0, set()
@@ -221,9 +222,9 @@ def test_an_interrupt_at_any_step_around_a_cell_harms_no_kernel() -> None:
         assert inmate.value("1 + 1") == 2
 
 
-def test_an_interrupt_while_a_kernel_starts_harms_it_not() -> None:
+def test_an_interrupt_during_a_kernels_start_does_no_harm() -> None:
     with Inmate():
-        pass  # so that the zygote runs
+        pass
     ended = threading.Event()
 
     def interrupt() -> None:
@@ -244,7 +245,7 @@ def test_an_interrupt_while_a_kernel_starts_harms_it_not() -> None:
         thread.join()
 
 
-def test_what_ignores_interrupts_is_killed() -> None:
+def test_code_that_ignores_interrupts_is_killed() -> None:
     with Inmate() as inmate:
         inmate.begin(
             "while True:\n"
@@ -368,7 +369,7 @@ for _ in range(8):
 time.sleep(3600)
 """
 LIBRARY = "torch.__path__[0] + '/lib/libtorch_cpu.so'"
-# Each makes it slow to find out how much memory the sandbox really uses.
+# Each of these makes it slow to measure how much memory the sandbox uses.
 DEAR = {
     "windows on a file in memory": WINDOWS.format(path="'/tmp/shown'"),
     "windows on a library": WINDOWS.format(path=LIBRARY),
@@ -376,14 +377,14 @@ DEAR = {
 
 
 @pytest.mark.parametrize("how", DEAR)
-def test_what_makes_its_memory_slow_to_measure_ends(how: str) -> None:
+def test_a_sandbox_that_is_slow_to_measure_is_ended(how: str) -> None:
     with Inmate(limits=Limits(memory=400 * MIB)) as inmate:
         inmate.begin(DEAR[how])
         assert "could not be measured" in inmate.ends()
     assert not descendants()
 
 
-def test_a_measurement_has_so_much_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_measurement_has_a_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     with Inmate():
         [inside] = [pid for pid, name in descendants().items() if name.startswith("sleep inf")]
         meter = usage.Meter(inside, ["/tmp"], os.getpid())
@@ -415,13 +416,13 @@ def test_a_fork_bomb_runs_into_its_limit() -> None:
         made = int(said.splitlines()[-1].split()[0])  # Python 3.12 warns of the first fork
         assert 0 < made < 40
         assert "temporarily unavailable" in said
-        with Inmate() as other:  # which does not touch anybody else
+        with Inmate() as other:  # which affects no other sandbox
             assert other.value("__import__('subprocess').run(['true']).returncode") == 0
     assert not descendants()
 
 
-# What Linux counts for each user: without root all sandboxes are the grader's own user.
-# Each makes one more of a thing, until Linux refuses; it returns what is to be held.
+# Limits that Linux counts by user: without root, all sandboxes run as the grader's user. Each code
+# creates one more object, until Linux refuses; it returns the object, so that it is kept.
 HOARDS = {
     "descriptors in flight": (
         "a, b = socket.socketpair()\n"
@@ -483,9 +484,9 @@ with multiprocessing.get_context("fork").Pool(4) as pool: came = pool.map(abs, [
 
 
 @pytest.mark.parametrize("what", HOARDS)
-def test_what_one_sandbox_hoards_another_has_all_the_same(what: str) -> None:
+def test_hoarding_in_one_sandbox_takes_nothing_from_another(what: str) -> None:
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (1024, before[1]))  # as most machines have it
+    resource.setrlimit(resource.RLIMIT_NOFILE, (1024, before[1]))  # as on most machines
     try:
         with Inmate() as hostile:
             assert "hoarded" in hostile.run(IN_MANY.format(one=HOARDS[what]))
@@ -514,7 +515,7 @@ def test_a_request_waits_while_too_many_descriptors_are_in_flight(
     assert refused == []
 
 
-def test_a_notebook_has_so_much_time_in_all() -> None:
+def test_a_notebook_has_a_total_time_limit() -> None:
     with Inmate(limits=Limits(total_seconds=1)) as inmate:
         inmate.begin("import time; time.sleep(3600)")
         assert inmate.ends() == "it ran longer than 1 s in all"
@@ -522,8 +523,8 @@ def test_a_notebook_has_so_much_time_in_all() -> None:
 
 @contextlib.contextmanager
 def busy_machine() -> Iterator[None]:
-    """Let other programs want every processor twice over."""
-    # they end by themselves, too, where the tests are killed
+    """Let other programs use every processor twice over."""
+    # these programs also end by themselves if the tests are killed
     spin = [sys.executable, "-S", "-c", "import time\nwhile time.monotonic() < {}: pass"]
     spin[-1] = spin[-1].format(time.monotonic() + 120)
     with contextlib.ExitStack() as stack:
@@ -542,7 +543,7 @@ def times_until(inmate: Inmate, own: float) -> tuple[float, float]:
     return used, time.monotonic() - begun
 
 
-def test_what_others_take_of_the_processor_is_not_a_sandboxes_time() -> None:
+def test_other_programs_processor_time_is_not_a_sandboxs_time() -> None:
     with Inmate() as inmate, busy_machine():
         inmate.begin("while True: pass")
         own, wall = times_until(inmate, 0.5)
@@ -571,8 +572,9 @@ def test_a_sandbox_of_many_threads_has_no_larger_share() -> None:
 
 
 def test_a_sandbox_of_many_threads_waits_for_itself() -> None:
-    """Else a fork bomb's limit would end by the clock, and the machine would have the blame."""
-    # those that spin would keep the others from starting; a small program is quickly measured
+    """Otherwise a fork bomb would reach the wall-clock limit, and the machine would be blamed."""
+    # programs that spin would delay the start of other programs; a small program is measured
+    # quickly
     threads = (
         "import os, subprocess\n"
         "begin, release = os.pipe()\n"
@@ -592,7 +594,7 @@ def test_a_sandbox_of_many_threads_waits_for_itself() -> None:
         eventually(it_does)
 
 
-def test_programs_in_sessions_of_their_own_go_on() -> None:
+def test_programs_in_separate_sessions_go_on() -> None:
     code = """
         import subprocess
         for _ in range(30):
@@ -626,8 +628,8 @@ SHORT_LIVES = {
 
 
 @pytest.mark.parametrize("kind", SHORT_LIVES)
-def test_what_lives_for_less_than_a_look_takes_time_too(kind: str) -> None:
-    """What a thread ran that has ended is read nowhere, and the next one wants a processor."""
+def test_threads_too_short_for_a_measurement_are_counted_too(kind: str) -> None:
+    """The time of an ended thread cannot be read, and the next thread uses a processor."""
     with Inmate() as inmate:
         inmate.begin(SHORT_LIVES[kind])
         time.sleep(0.5)
@@ -637,8 +639,8 @@ def test_what_lives_for_less_than_a_look_takes_time_too(kind: str) -> None:
     assert own > 0.3 * wall
 
 
-def test_two_processes_that_work_in_turn_wait_for_others_in_turn() -> None:
-    """Each one waits for the processor while the other sleeps: none of that is their own time."""
+def test_waiting_of_two_alternating_processes_is_not_their_time() -> None:
+    """Each waits for the processor while the other sleeps. This time is not counted as theirs."""
     in_turn = (
         "import os, time\n"
         "(a, b), (c, d) = os.pipe(), os.pipe()\n"
@@ -656,7 +658,7 @@ def test_two_processes_that_work_in_turn_wait_for_others_in_turn() -> None:
     assert own < 0.6 * wall
 
 
-def test_what_a_sandbox_sleeps_while_it_waits_for_the_grader_is_not_its_time() -> None:
+def test_sleep_while_waiting_for_the_grader_is_not_a_sandboxs_time() -> None:
     with Inmate() as inmate:
         for awaited in (False, True):
             inmate.kernel.wait(awaited)
@@ -665,8 +667,8 @@ def test_what_a_sandbox_sleeps_while_it_waits_for_the_grader_is_not_its_time() -
             assert (inmate.kernel.passed() - before > 0.5) is awaited
 
 
-def test_what_the_grader_waits_for_a_processor_is_not_a_sandboxes_time() -> None:
-    """It may have had the answer, and not been able to read it."""
+def test_the_graders_wait_for_a_processor_is_not_a_sandboxs_time() -> None:
+    """The grader may already have received the answer, but have no processor to read it."""
     ended = threading.Event()
 
     def toil() -> None:
@@ -684,7 +686,7 @@ def test_what_the_grader_waits_for_a_processor_is_not_a_sandboxes_time() -> None
     assert own < 0.5 * wall
 
 
-def test_where_the_clock_runs_out_first_the_machine_is_to_blame(monkeypatch) -> None:
+def test_if_the_wall_clock_limit_comes_first_the_machine_is_blamed(monkeypatch) -> None:
     with Inmate() as inmate:
         monkeypatch.setattr(inmate.kernel, "passed", lambda: 0.0)  # it gets no processor at all
         begun = time.monotonic()
@@ -694,7 +696,7 @@ def test_where_the_clock_runs_out_first_the_machine_is_to_blame(monkeypatch) -> 
 
 
 def test_no_process_makes_itself_slow() -> None:
-    """It would hold a busy machine for long, at little cost of its own time."""
+    """Otherwise it would occupy a busy machine for a long time, and use little of its own time."""
     with Inmate() as inmate:
         assert "PermissionError" in inmate.run("import os; os.nice(1)")
         policy = "os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))"
@@ -719,7 +721,7 @@ def test_a_kernel_that_ends_itself_died(code: str, why: str) -> None:
 @pytest.mark.parametrize(
     "code", ["exit()", "quit()", "exit", "if True:\n    quit(keep_kernel=True)"]
 )
-def test_exit_ends_the_cell_and_nothing_else(code: str) -> None:
+def test_exit_ends_only_the_cell(code: str) -> None:
     with Inmate() as inmate:
         assert "end only this cell" in inmate.run(f"x = 1\n{code}\nx = 2" if "(" in code else code)
         assert "To exit" not in inmate.run("import sys; sys.exit()")
@@ -738,7 +740,7 @@ ENDS_THE_LOOP = {
 
 
 @pytest.mark.parametrize("how", ENDS_THE_LOOP)
-def test_what_ends_the_event_loop_does_not_end_the_kernel(how: str) -> None:
+def test_stopping_the_event_loop_does_not_end_the_kernel(how: str) -> None:
     with Inmate() as inmate:
         inmate.run(f"import asyncio, sys\n{ENDS_THE_LOOP[how]}")
         for _ in range(3):
@@ -754,7 +756,7 @@ UNREADABLE = {
 
 
 @pytest.mark.parametrize("how", UNREADABLE)
-def test_what_is_no_message_is_said_once_and_the_next_one_arrives(how: str) -> None:
+def test_an_invalid_message_is_reported_once_and_the_next_one_arrives(how: str) -> None:
     with Inmate() as inmate:
         with pytest.raises(BadMessage):
             inmate.run(RAW + UNREADABLE[how])
@@ -779,8 +781,8 @@ def test_a_cell_is_transformed_once_and_the_same_text_again_in_the_next() -> Non
         assert inmate.run("%%time\nprint('quiet')").startswith("LOUD" * 4 + "\n")
 
 
-def test_a_recursion_is_told_in_few_lines() -> None:
-    """Else a module that calls itself takes 23 s on a quiet machine, all of them IPython's."""
+def test_a_recursion_is_reported_in_few_lines() -> None:
+    """Otherwise IPython takes 23 s for a module that calls itself, even on a quiet machine."""
     with Inmate() as inmate:
         said = inmate.run(
             "import torch\n"
@@ -813,7 +815,7 @@ print(*sys.modules)
     assert missing == [], f"add to a file preload.py what stands for: {missing}"
 
 
-def test_a_long_source_and_a_long_output_cross() -> None:
+def test_a_long_source_and_a_long_output_are_transferred() -> None:
     with Inmate() as inmate:
         long = "x" * (12 * MIB)
         assert inmate.value(f"text = '{long}'\nlen(text)") == len(long)
@@ -835,10 +837,10 @@ ENDS_EARLY = {
 
 
 @pytest.mark.parametrize("what", ENDS_EARLY)
-def test_a_zygote_that_is_slow_to_say_why_a_sandbox_ended_is_believed(
+def test_a_zygotes_late_reason_for_a_sandboxs_end_is_believed(
     what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On a busy machine the socket of a kernel that was ended closes long before the word of it."""
+    """On a busy machine, an ended kernel's socket closes long before the reason arrives."""
     code, why = ENDS_EARLY[what]
     monkeypatch.setattr(kernel, "SECONDS_TO_SAY_WHY", 0)
     with Inmate(limits=Limits(total_seconds=1)) as inmate:
@@ -871,9 +873,10 @@ PRINTS = {
 
 
 @pytest.mark.parametrize("who", PRINTS)
-def test_what_child_processes_print_is_shown(who: str) -> None:
+def test_output_of_child_processes_is_shown(who: str) -> None:
     with Inmate() as inmate:
-        # A thread reads it, now and then when the cell has ended: then it is shown with no cell.
+        # A thread reads the output, sometimes after the end of the cell. Then the output belongs to
+        # no cell.
         assert any("forked" in inmate.run(textwrap.dedent(PRINTS[who])) for _ in range(5))
 
 
@@ -923,7 +926,7 @@ def test_messages_of_many_threads_and_signals_stay_whole() -> None:
         signal.setitimer(signal.ITIMER_REAL, 0)
         assert rung > 3 and sorted(done) == ["a", "b", "c"], (rung, done)
         """
-    # its memory is not the question here: it ran short once
+    # this test is not about memory, so it gets plenty: with less memory, the test failed once
     with Inmate(limits=Limits(memory=6144 * MIB)) as inmate:
         said = inmate.run(textwrap.dedent(code))
         assert "Error" not in said
@@ -932,8 +935,8 @@ def test_messages_of_many_threads_and_signals_stay_whole() -> None:
         assert inmate.value("2 + 2") == 4
 
 
-def test_what_was_printed_does_not_pile_up_where_it_is_never_sent() -> None:
-    """As where a signal's handler raises each time between the writing and the sending."""
+def test_unsent_output_does_not_accumulate() -> None:
+    """As if a signal handler raised an exception each time between writing and sending."""
     code = """
         class Cut(Exception): pass
         def cut(): raise Cut
@@ -951,7 +954,7 @@ def test_what_was_printed_does_not_pile_up_where_it_is_never_sent() -> None:
         assert 0 <= inmate.value("held") <= 2 * 200_000
 
 
-def test_too_many_files_are_the_learners_problem(tmp_path: Path) -> None:
+def test_too_many_files_are_the_learners_error(tmp_path: Path) -> None:
     (tmp_path / "large").write_bytes(bytes(3 * MIB))
     for _ in range(10):  # which of two processes reports first is up to the machine
         with pytest.raises(FilesRefused, match="No space left"):
@@ -961,7 +964,7 @@ def test_too_many_files_are_the_learners_problem(tmp_path: Path) -> None:
         assert inmate.value("__import__('os').path.getsize('large')") == 3 * MIB
 
 
-def test_a_dead_zygote_is_said_and_replaced() -> None:
+def test_a_dead_zygote_is_reported_and_replaced() -> None:
     with Inmate() as inmate:
         old = warm().process.pid
         os.kill(old, signal.SIGKILL)

@@ -67,7 +67,7 @@ MIB = 2**20
         "UDP over IPv6",
     ],
 )
-def test_what_would_not_be_counted_is_refused(shared: Inmate, code: str, error: int) -> None:
+def test_unmeasurable_memory_is_refused(shared: Inmate, code: str, error: int) -> None:
     before = (
         "import ctypes, os, socket, struct\n"
         "c = ctypes.CDLL(None, use_errno=True)\n"
@@ -80,10 +80,10 @@ def test_what_would_not_be_counted_is_refused(shared: Inmate, code: str, error: 
     assert shared.value(f"{before}[{code}, ctypes.get_errno()]") == [-1, error]
 
 
-# what is tried -> (the limit in MiB, which is not reached without what Linux keeps, and the code)
+# attempt -> (the limit in MiB, which is only reached with Linux's own memory, and the code)
 HOARDS = {
     # Each mapping has one page. For each fork that it passed through, Linux keeps a record in every
-    # process of the chain: more than 1600 MiB, where the mappings themselves are 270.
+    # process of the chain. This is more than 1600 MiB; the mappings themselves have 270.
     "mappings in a chain of forks": (
         700,
         """
@@ -105,7 +105,7 @@ HOARDS = {
 
 
 @pytest.mark.parametrize("kind", HOARDS)
-def test_what_linux_keeps_is_counted(kind: str) -> None:
+def test_linuxs_own_memory_is_counted(kind: str) -> None:
     mib, code = HOARDS[kind]
     limits = Limits(memory=mib * MIB, processes=250, total_seconds=100)
     with Inmate(limits=limits) as inmate:
@@ -113,7 +113,7 @@ def test_what_linux_keeps_is_counted(kind: str) -> None:
         assert inmate.ends().endswith(" of memory")
 
 
-def test_honest_processes_that_share_are_not_counted_as_if_they_did_not(sandbox: None) -> None:
+def test_shared_memory_of_honest_processes_is_divided(sandbox: None) -> None:
     code = (
         "import multiprocessing, os, select, time, torch\n"
         "context = multiprocessing.get_context('fork')\n"

@@ -1,4 +1,4 @@
-"""Limits come from a lab's metadata, and a mistake in it is said."""
+"""Limits come from a lab's metadata, and errors in it are reported."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_a_lab_chooses_in_the_units_that_it_names() -> None:
 @pytest.mark.parametrize(
     ("ours", "said"),
     [
-        ({"limits": {"memory": 3}}, "no setting 'memory'; there are: memory_mb"),
+        ({"limits": {"memory": 3}}, "no such setting 'memory'; expected one of: memory_mb"),
         ({"limits": {"memory_mb": "3"}}, "memory_mb: expected a whole number above 0, got '3'"),
         ({"limits": {"processes": 0}}, "processes: expected a whole number above 0, got 0"),
         ({"limits": {"processes": True}}, "got True"),
@@ -32,6 +32,6 @@ def test_a_lab_chooses_in_the_units_that_it_names() -> None:
         ({"cell_seconds": 1.5}, "cell_seconds: expected a whole number above 0, got 1.5"),
     ],
 )
-def test_what_it_cannot_mean_is_refused(ours: dict[str, object], said: str) -> None:
+def test_an_invalid_limit_is_refused(ours: dict[str, object], said: str) -> None:
     with pytest.raises(UserError, match=said):
         Limits.of({"open_the_hood": ours})

@@ -1,4 +1,4 @@
-"""A sandbox takes no more memory while it is measured, and is looked at before it can fill up."""
+"""A sandbox takes no memory while it is measured, and is measured before it can fill up."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from tests.patience import PATIENCE
 
 pytestmark = [pytest.mark.slow(4), pytest.mark.usefixtures("sandbox")]
 MIB = 2**20
-# Processes that share what they have: together much more than the limit, if it is not divided.
-# Each counts in a file of its own; one has stopped itself.
+# Processes that share memory: much more than the limit if the shares are not divided. Each process
+# counts in a separate file. One process has stopped itself.
 SHARE = """
 import os, signal, time
 for n in range(6):
@@ -33,7 +33,7 @@ HUNDRED = 100 * MIB
 
 @contextmanager
 def measured(inmate: Inmate) -> Iterator[tuple[usage.Meter, Path]]:
-    """A meter of a sandbox, which is not the zygote's, and the sandbox's files."""
+    """A sandbox's meter that is separate from the zygote's, and the sandbox's files."""
     [inside] = [pid for pid, name in descendants().items() if name.startswith("sleep inf")]
     meter = usage.Meter(inside, ["/tmp"], os.getpid())
     try:
@@ -47,7 +47,7 @@ def counts(root: Path) -> list[str]:
 
 
 def states(root: Path) -> list[str]:
-    """The states of the sandbox's processes but the first, in the order of their numbers."""
+    """The states of the sandbox's processes except the first, in the order of their numbers."""
     every = [path for path in (root / "proc").iterdir() if path.name.isdigit()]
     every.sort(key=lambda path: int(path.name))
     return [(path / "stat").read_text().rpartition(")")[2].split()[0] for path in every[1:]]
@@ -60,7 +60,7 @@ def wait_until(happened) -> None:
         time.sleep(0.01)
 
 
-def test_processes_stand_still_while_what_they_share_is_divided(
+def test_processes_are_stopped_while_shared_memory_is_divided(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with Inmate() as inmate:
@@ -84,14 +84,14 @@ def test_processes_stand_still_while_what_they_share_is_divided(
             assert not meter.exceeds(together * 9 // 10)
             assert seen
             assert all(seen)
-            # they go on, but for the one that had stopped itself
+            # the processes continue, except the process that had stopped itself
             before = counts(root)
             wait_until(lambda: all(a != b for a, b in zip(before, counts(root), strict=True)))
-            # the zygote's own meter may look at the same moment
+            # the zygote's own meter may measure at the same moment
             wait_until(lambda: states(root).count("T") == 1)
 
 
-def test_processes_that_have_too_much_never_go_on() -> None:
+def test_processes_above_the_limit_never_go_on() -> None:
     with Inmate() as inmate:
         inmate.begin(SHARE)
         inmate.wait_until_said("ready")
@@ -101,7 +101,7 @@ def test_processes_that_have_too_much_never_go_on() -> None:
             wait_until(lambda: set(states(root)) == {"T"})
 
 
-def test_what_changes_no_answer_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_values_without_effect_are_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     pages = {"1": usage.Pages(0, 0), "2": usage.Pages(HUNDRED, 0), "3": usage.Pages(HUNDRED * 9, 0)}
     meter = usage.Meter.__new__(usage.Meter)
     read: list[str] = []
@@ -124,7 +124,7 @@ def test_what_changes_no_answer_is_not_read(monkeypatch: pytest.MonkeyPatch) -> 
         assert read == needed
 
 
-def test_a_glance_comes_before_the_rest_of_the_limit_can_be_filled() -> None:
+def test_a_quick_check_comes_before_the_limit_can_be_reached() -> None:
     with Inmate() as inmate, measured(inmate) as (meter, _):
         cores = os.cpu_count() or 1
         assert meter.glance(1 << 40) > 30 / cores

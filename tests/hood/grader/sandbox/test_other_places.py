@@ -1,4 +1,4 @@
-"""The same sandboxes for an ordinary user, and with the environment inside the project's folder."""
+"""The same sandboxes for an ordinary user, and with an environment inside the project's folder."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ pytestmark = [
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """A folder that everybody can enter, as pytest's own are not."""
+    """A folder that everybody can enter, unlike pytest's own."""
     with tempfile.TemporaryDirectory() as name:
         path = Path(name)
         path.chmod(0o777)
@@ -45,7 +45,7 @@ with SandboxedKernel() as kernel:
 """
 
 
-def test_packages_that_an_environment_has_from_another_one_are_seen_and_nobodys_source(
+def test_inherited_packages_are_visible_and_source_code_is_not(
     folder: Path,
 ) -> None:
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder / "venv"], check=True)
@@ -62,7 +62,7 @@ def test_packages_that_an_environment_has_from_another_one_are_seen_and_nobodys_
     assert done.stdout.splitlines() == ["None", "ModuleNotFoundError"], done.stderr
 
 
-# Of the attacks, those that lean on whose rights a sandbox has, or on what is read about it.
+# The attacks that depend on a sandbox's rights, or on what is read about it.
 ATTACKS = (
     "calls home over tcp",
     "fills sockets",
@@ -79,10 +79,10 @@ ATTACKS = (
 )
 
 
-def test_an_ordinary_user_has_the_same_sandboxes_and_attacks_come_to_nothing_in_them(
+def test_an_ordinary_user_has_the_same_sandboxes_and_attacks_fail_in_them(
     folder: Path,
 ) -> None:
-    """Pytest runs the tests of sandboxes, and some attacks, in a process of an ordinary user's."""
+    """Pytest runs the tests of sandboxes, and some attacks, in a process of an ordinary user."""
     chosen = (
         "test_bubblewrap or daemon or bomb or processes or killed_grader or interrupt "
         "or hoards or test_attack"

@@ -1,4 +1,4 @@
-"""What a cell shows is kept as a notebook does, in a time that grows with the messages."""
+"""A cell's outputs are kept as in a notebook, in time proportional to the messages."""
 
 from hood.grader.sandbox.outputs import MOST_OF_ONE, NOT_AGAIN, Outputs
 from tests.growth import grows_too_fast
@@ -16,13 +16,13 @@ def collected(*messages):
     return [one.get("text") or one.data["text/plain"] for one in outputs.shown]
 
 
-def test_what_updates_a_display_changes_each_of_its_id():
+def test_an_update_changes_every_display_of_its_id():
     shown = [display("1"), display("2", None), display("3"), display("4", "b")]
     assert collected(*shown) == ["3", "2", "3", "4"]
     assert collected(*shown, display("5", "a", "update_display_data")) == ["5", "2", "5", "4"]
 
 
-def test_of_many_displays_with_one_id_some_stand_and_show_the_last():
+def test_some_of_many_displays_with_one_id_stay_and_show_the_last_update():
     many = [display(str(number)) for number in range(MOST_OF_ONE + 3)]
     after = [display("z", None)]
     last = str(MOST_OF_ONE + 2)

@@ -18,7 +18,7 @@ def kernel(request, tmp_path, monkeypatch):
         yield found
 
 
-def test_it_runs_cells_and_what_they_print_comes_whole(kernel):
+def test_it_runs_cells_and_their_output_is_complete(kernel):
     text = []
     done = kernel.run(
         "print('x' * 300_000); 1 + 1", 60, heard=lambda said, _: text.append(said["kind"])

@@ -1,4 +1,4 @@
-"""Limits on the work on a learner's data in a process that must survive."""
+"""Limits on work with a learner's data, in a process that must survive."""
 
 import asyncio
 import contextlib
@@ -22,19 +22,19 @@ async def toil_in_a_loop():
 
 
 @pytest.mark.parametrize("work", [toil, lambda: asyncio.run(toil_in_a_loop())])
-def test_work_without_end_is_stopped_though_errors_are_caught(work):
+def test_endless_work_is_stopped_even_if_it_catches_errors(work):
     with pytest.raises(TooMuchWork), alarmed(seconds=0.5):
         work()
     assert signal.getitimer(signal.ITIMER_PROF) == (0.0, 0.0)
 
 
-def test_memory_without_end_is_stopped():
+def test_endless_memory_is_stopped():
     with pytest.raises(TooMuchWork), alarmed(memory=100 << 20):
-        bytes(1 << 34)  # more than the process may have free from before
+        bytes(1 << 34)  # more than the process can have free already
     assert len(bytes(200 << 20)) == 200 << 20, "the limit is for what is done inside"
 
 
-def test_what_is_done_in_time_is_left_alone():
+def test_work_within_the_limits_is_not_disturbed():
     before = signal.getsignal(signal.SIGPROF)
     with alarmed():
         data = [bytes(1 << 20)]

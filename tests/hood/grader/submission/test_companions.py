@@ -1,4 +1,4 @@
-"""Which of a learner's files are kept for others to open."""
+"""Which of a learner's files are kept, so that others can open them."""
 
 import pytest
 
@@ -22,7 +22,7 @@ def test_data_and_pictures_are_shown(name):
         *("a", ".csv", "a.", "a.csv.", "a.csv ", "a.html\n.csv", "a.csv/b", "a.csv\u202elmth.a"),
     ],
 )
-def test_what_a_browser_or_a_kernel_may_run_is_not_shown(name):
+def test_files_that_a_browser_or_a_kernel_may_run_are_not_shown(name):
     assert not is_harmless(name)
 
 
@@ -37,12 +37,12 @@ def test_what_a_browser_or_a_kernel_may_run_is_not_shown(name):
         *("CMakeLists.txt", "a/requirements.txt", ".env.txt", ".hidden.csv"),
     ],
 )
-def test_what_a_program_that_is_started_there_obeys_is_not_shown(name):
+def test_settings_for_programs_started_there_are_not_shown(name):
     assert not is_harmless(name)
     assert unshown({name: b""}, ()) == [name]
 
 
-def test_the_labs_own_files_are_shown_whatever_they_are():
+def test_all_of_the_labs_own_files_are_shown():
     theirs = {"logo.svg": b"theirs", "page.html": b"theirs", "a.csv": b"theirs"}
     given = {"logo.svg": b"ours"}
     assert unshown(theirs, given) == ["page.html"]

@@ -60,14 +60,14 @@ def special(kind, path):
         ("nothing", "No such file"),
     ],
 )
-def test_what_is_no_readable_file_is_a_sentence(tmp_path, kind, says):
+def test_an_unreadable_file_gives_a_sentence(tmp_path, kind, says):
     found = read_file(special(kind, tmp_path / "hw.ipynb"))
     assert isinstance(found, Unreadable)
     assert says in str(found)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_a_file_without_permission_is_a_sentence(tmp_path):
+def test_a_file_without_permission_gives_a_sentence(tmp_path):
     path = write(b"{}", tmp_path / "hw.ipynb")
     path.chmod(0)
     assert "Permission denied" in str(read_file(path))
@@ -83,7 +83,7 @@ def test_the_only_other_notebook_is_taken_for_a_missing_one(tmp_path):
     write(b"mine", tmp_path / "my work.ipynb")
     data, note = read_one(tmp_path)
     assert (data, note.kind) == (b"mine", "renamed")
-    assert "`my work.ipynb` was taken" in note.message
+    assert "`my work.ipynb` was graded" in note.message
     write(b"scratch", tmp_path / "scratch.ipynb")
     write(b"PK", tmp_path / "work (1).zip")
     said = str(read_one(tmp_path)[0])
@@ -113,11 +113,11 @@ def test_looking_for_another_notebook_is_bounded(tmp_path, monkeypatch):
     assert len(looked) == 10
 
 
-def test_where_there_is_no_folder_there_is_no_notebook(tmp_path):
+def test_without_a_folder_there_is_no_notebook(tmp_path):
     assert "No notebook named" in str(read_one(tmp_path / "none")[0])
 
 
-def test_of_two_missing_notebooks_nothing_is_guessed(tmp_path):
+def test_two_missing_notebooks_are_not_guessed(tmp_path):
     write(b"mine", tmp_path / "my work.ipynb")
     for name in ("one.ipynb", "two.ipynb"):
         data, note = read_notebooks(tmp_path, ["one.ipynb", "two.ipynb"])[name]
@@ -125,7 +125,7 @@ def test_of_two_missing_notebooks_nothing_is_guessed(tmp_path):
         assert note is None
 
 
-def test_other_files_are_read_and_what_is_left_out_is_said(tmp_path):
+def test_other_files_are_read_and_omitted_ones_are_named(tmp_path):
     write(b"1", tmp_path / "a.csv")
     write(b"2", tmp_path / "data" / "b.csv")
     write(b"", tmp_path / "__pycache__" / "x.pyc")
@@ -161,12 +161,12 @@ def test_files_are_bounded_in_number_in_depth_and_in_all(tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["link", "fifo", "huge", "nothing"])
-def test_what_stands_in_the_place_of_the_folder_is_a_sentence(tmp_path, kind):
+def test_anything_else_in_place_of_the_folder_gives_a_sentence(tmp_path, kind):
     assert why_no_folder(special(kind, tmp_path / "ann" / "hw"))
     assert why_no_folder(tmp_path) is None
 
 
-def test_a_learner_who_is_a_link_is_not_followed(tmp_path):
+def test_a_linked_learners_folder_is_not_followed(tmp_path):
     write(b"{}", tmp_path / "ann" / "hw" / "hw.ipynb")
     (tmp_path / "bob").symlink_to("ann")
     assert "symbolic link" in str(why_no_folder(tmp_path / "bob" / "hw"))
@@ -174,8 +174,8 @@ def test_a_learner_who_is_a_link_is_not_followed(tmp_path):
 
 
 @pytest.mark.parametrize("theirs", ["nothing", "file", "folder", "a folder for all"])
-def test_a_hard_link_is_read_only_where_nobody_else_can_have_made_it(tmp_path, theirs):
-    """So `cp -al` leaves a backup. What somebody else may have linked is no fault of a learner."""
+def test_a_hard_link_is_read_only_if_no_other_user_can_have_made_it(tmp_path, theirs):
+    """`cp -al` makes such links for backups. A link by another user is not the learner's fault."""
     submission = tmp_path / "ann" / "hw"
     path = write(b"mine", submission / "hw.ipynb")
     os.link(path, tmp_path / "backup")
@@ -210,19 +210,19 @@ def test_a_folder_that_becomes_a_link_while_it_is_read_is_not_followed(tmp_path)
     assert isinstance(why, Unreadable)
 
 
-def test_a_folder_that_is_a_link_is_a_sentence(tmp_path):
+def test_a_linked_folder_gives_a_sentence(tmp_path):
     write(b"1", tmp_path / "theirs" / "a.txt")
     (tmp_path / "mine").symlink_to("theirs")
     [(_, why)] = files_in(tmp_path / "mine", [])
     assert isinstance(why, Unreadable)
 
 
-def test_of_a_large_file_its_start_can_be_read(tmp_path):
+def test_the_start_of_a_large_file_can_be_read(tmp_path):
     assert len(read_file(special("huge", tmp_path / "hw.ipynb"), head=200)) == 200
 
 
 @pytest.mark.parametrize("kind", ["folder", "link", "fifo", "socket", "huge"])
-def test_a_time_that_can_not_be_read_is_a_sentence(tmp_path, kind):
+def test_an_unreadable_time_gives_a_sentence(tmp_path, kind):
     special(kind, tmp_path / "timestamp.txt")
     time, [note] = read_timestamp(tmp_path)
     assert time is None
@@ -250,7 +250,7 @@ def test_a_time_is_read_and_may_be_missing(tmp_path):
         b"Jul 1, 2026 10:00 AM",
     ],
 )
-def test_a_time_that_has_one_meaning_is_read_as_what_it_says(tmp_path, text):
+def test_an_unambiguous_time_is_read(tmp_path, text):
     write(text, tmp_path / "timestamp.txt")
     assert read_timestamp(tmp_path) == (datetime(2026, 7, 1, 10), [])
 
@@ -274,20 +274,20 @@ def test_a_time_that_has_one_meaning_is_read_as_what_it_says(tmp_path, text):
         (b"01-02-03 10:00", "date is incomplete or can be read in two ways"),
         (b"10:00 UTC", "date is incomplete or can be read in two ways"),
         (b"1 July 10:00", "date is incomplete or can be read in two ways"),
-        (b"\xef\xbb\xbf", "holds no date and time"),
-        (b"9999-12-31 23:59 -0800", "holds no date and time"),
-        (b"9999-12-31 23:59:59 UTC", "holds no date and time"),  # the year 10000 in Madrid
-        (b"0001-01-01 00:00:00 UTC", "holds no date and time"),
+        (b"\xef\xbb\xbf", "has no date and time"),
+        (b"9999-12-31 23:59 -0800", "has no date and time"),
+        (b"9999-12-31 23:59:59 UTC", "has no date and time"),  # the year 10000 in Madrid
+        (b"0001-01-01 00:00:00 UTC", "has no date and time"),
     ],
 )
-def test_a_time_with_two_meanings_is_none_and_its_learner_is_told(tmp_path, text, says):
+def test_an_ambiguous_time_is_ignored_and_reported_to_its_learner(tmp_path, text, says):
     write(text, tmp_path / "timestamp.txt")
     time, [note] = read_timestamp(tmp_path)
     assert time is None
     assert says in note.message
 
 
-def test_a_thousand_files_and_nothing_left_out_is_said_by_no_note(tmp_path):
+def test_a_thousand_accepted_files_need_no_note(tmp_path):
     for number in range(MAX_FILES):
         (tmp_path / f"{number:05}").touch()
     write(b"{}", tmp_path / "lab.ipynb")
@@ -295,7 +295,7 @@ def test_a_thousand_files_and_nothing_left_out_is_said_by_no_note(tmp_path):
     assert (len(files), notes) == (MAX_FILES, [])
 
 
-def test_the_notes_on_what_is_left_out_are_few(tmp_path):
+def test_there_are_few_notes_on_omitted_files(tmp_path):
     for number in range(100):
         (tmp_path / f"{number:05}").symlink_to("/etc")
     _, notes = read_beside(tmp_path, [])
@@ -303,13 +303,13 @@ def test_the_notes_on_what_is_left_out_are_few(tmp_path):
     assert notes[-1].message == "80 further files were left out."
 
 
-def test_a_file_that_a_system_puts_beside_a_notebook_is_none(tmp_path):
+def test_an_operating_systems_own_file_is_ignored(tmp_path):
     write(b"mine", tmp_path / "hw (1).ipynb")
     write(b"\0\5\x16\7", tmp_path / "._hw (1).ipynb")
     assert read_one(tmp_path)[0] == b"mine"
 
 
-def test_copies_beside_the_notebook_are_told(tmp_path):
+def test_copies_beside_the_notebook_are_named(tmp_path):
     write(b"mine", tmp_path / "hw.ipynb")
     write(b"scratch", tmp_path / "scratch.ipynb")
     assert read_one(tmp_path) == (b"mine", None)

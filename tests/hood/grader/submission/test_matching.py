@@ -1,4 +1,4 @@
-"""Which file of a folder is taken for which notebook of the lab."""
+"""Which file of a folder counts as which notebook of the lab."""
 
 import pytest
 
@@ -33,6 +33,6 @@ def test_a_file_belongs_to_the_longest_name_in_it():
     assert found["lab_extra.ipynb"].taken == "lab_extra (1).ipynb"
 
 
-def test_other_versions_are_told():
+def test_other_versions_are_named():
     [found] = match(["p1.ipynb"], ["p1.ipynb", "p1-Copy1.ipynb", "p12.ipynb", "x.ipynb"]).values()
     assert found == ("p1.ipynb", ["p1-Copy1.ipynb", "p12.ipynb"])

@@ -33,7 +33,7 @@ def notebook(*cells, **fields) -> bytes:
         (b'{"nbformat": 3, "worksheets": 7}', "old format 3"),
     ],
 )
-def test_what_is_no_notebook_is_refused_in_words(data, says):
+def test_an_invalid_notebook_is_refused_in_words(data, says):
     with pytest.raises(Unreadable, match=says):
         read_submission(data)
 
@@ -54,29 +54,29 @@ def test_source_may_be_a_list_of_lines_or_text():
     "odd",
     [None, 7, "text", [], {}, {"cell_type": "magic"}, {"cell_type": "code", "source": {"a": 1}}],
 )
-def test_what_is_no_cell_is_left_out(odd):
+def test_invalid_cells_are_left_out(odd):
     good = {"cell_type": "markdown", "source": "here"}
     assert [cell.source for cell in read_submission(notebook(odd, good))] == ["here"]
 
 
 @pytest.mark.parametrize("metadata", [None, [], "x", {"nbgrader": 3, "tags": "no"}])
-def test_odd_metadata_counts_as_none(metadata):
+def test_odd_metadata_is_ignored(metadata):
     [cell] = read_submission(notebook({"cell_type": "code", "source": "", "metadata": metadata}))
     assert (cell.settings, cell.grade_id, cell.tags) == ({}, None, [])
 
 
-def test_a_grade_id_of_another_type_is_none():
+def test_a_grade_id_of_another_type_is_ignored():
     metadata = {"nbgrader": {"grade_id": ["twice"]}}
     [cell] = read_submission(notebook({"cell_type": "code", "source": "", "metadata": metadata}))
     assert cell.grade_id is None
 
 
-def test_half_a_character_becomes_one_that_can_be_written():
+def test_a_lone_surrogate_becomes_a_writable_character():
     [cell] = read_submission(notebook({"cell_type": "code", "source": "x = '\ud800'"}))
     assert cell.source == "x = '?'"
 
 
-def test_a_byte_order_mark_is_no_reason_to_fail():
+def test_a_byte_order_mark_is_accepted():
     data = b"\xef\xbb\xbf" + notebook({"cell_type": "code", "source": "1"})
     assert read_submission(data)[0].source == "1"
 
@@ -88,13 +88,13 @@ def test_old_formats_are_converted():
     assert read_submission(json.dumps(old).encode())[0].source == "x = 1"
 
 
-def test_pictures_pasted_into_text_are_kept_and_nothing_else():
+def test_of_attachments_only_pictures_are_kept():
     attachments = {"a.png": {"image/png": "AAAA", "text/html": "<script>"}, "b": {"x/y": "z"}}
     cell = {"cell_type": "markdown", "source": "", "attachments": attachments}
     assert read_submission(notebook(cell))[0].attachments == {"a.png": {"image/png": "AAAA"}}
 
 
-def test_what_would_take_too_long_to_grade_is_refused():
+def test_a_notebook_too_long_to_grade_is_refused():
     cell = {"cell_type": "code", "source": "x" * 60_000}
     with pytest.raises(Unreadable, match="180,000 characters of code and text"):
         read_submission(notebook(*[cell] * 3))
@@ -102,6 +102,6 @@ def test_what_would_take_too_long_to_grade_is_refused():
         read_submission(notebook(*[{}] * 3000))
 
 
-def test_what_would_grow_in_memory_is_refused_before_it_is_parsed():
+def test_a_notebook_too_large_in_memory_is_refused_before_parsing():
     with pytest.raises(Unreadable, match="values"):
         read_submission(b'{"nbformat": 4, "cells": [' + b"{}," * 1_000_001 + b"{}]}")

@@ -26,7 +26,7 @@ RELEASE = released(SOURCE)
 
 
 def redo(submitted):
-    """Rebuild, and assert what must hold for every result."""
+    """Rebuild, and assert what must be true of every result."""
     data = submitted if isinstance(submitted, bytes | Unreadable) else nbformat.writes(submitted)
     rebuilt = rebuild(data.encode() if isinstance(data, str) else data, SOURCE, CONFIG)
     nbformat.validate(rebuilt.nb)
@@ -77,7 +77,7 @@ def test_it_is_a_pure_function():
 
 
 @pytest.mark.parametrize("kept", [0, 1])
-def test_of_a_copied_answer_the_changed_copy_is_graded(kept):
+def test_the_changed_copy_of_an_answer_is_graded(kept):
     nb = solved(RELEASE)
     at = index(nb, "twice_solution")
     stub = copy.deepcopy(cell(RELEASE, "twice_solution"))
@@ -90,7 +90,7 @@ def test_of_a_copied_answer_the_changed_copy_is_graded(kept):
     assert kinds(rebuilt) == [("copied", "twice_solution")]
 
 
-def test_of_two_changed_copies_the_last_above_the_test_is_graded():
+def test_the_last_changed_copy_above_the_test_is_graded():
     nb = solved(RELEASE)
     at = index(nb, "twice_solution")
     later, last = copy.deepcopy(nb.cells[at]), copy.deepcopy(nb.cells[at])
@@ -141,7 +141,7 @@ def test_a_deleted_answer_is_put_back_as_released():
 
 
 @pytest.mark.parametrize("grade_id", [None, "mine", "another_labs_cell"])
-def test_an_answer_whose_cell_lost_its_mark_still_counts(grade_id):
+def test_an_answer_in_a_cell_without_metadata_still_counts(grade_id):
     nb = solved(RELEASE)
     mine = cell(nb, "twice_solution")
     if grade_id is None:
@@ -174,7 +174,7 @@ def test_a_retyped_answer_is_read_as_code():
         (r"(?s).*", "Only mine", "Only mine"),
     ],
 )
-def test_words_typed_into_a_question_stand_below_it(old, new, below):
+def test_text_typed_into_a_question_is_moved_below_it(old, new, below):
     nb = solved(RELEASE)
     question = cell(nb, "why")
     question.source = re.sub(old, lambda _: new, question.source, count=1)
@@ -198,7 +198,7 @@ def test_an_edited_cell_is_replaced_by_the_original(grade_id):
     assert kinds(redo(nb)) == [("changed", grade_id)]
 
 
-ADDED = {  # to the setup cell, which is `import torch`
+ADDED = {  # added to the setup cell, which is `import torch`
     "a line below": ("import torch\nimport numpy as np\n", "import numpy as np"),
     "a line above, and spaces": ("import math\n\nimport torch  \n", "import math"),
     "several, and a comment": (
@@ -223,8 +223,8 @@ def test_code_added_to_a_locked_cell_is_the_learners_own_below_it(what):
     below = rebuilt.nb.cells[index(rebuilt.nb, "setup") + 1]
     assert (below.cell_type, below.source) == ("code", added or text.splitlines()[-1])
     assert below.metadata == {"open_the_hood": {"by": "learner"}}
-    assert "`setup` now stands in a cell below it." in rebuilt.notes[-1].message
-    gone = {"below a magic", "all of it"}  # the lab's own line, or what it was run by
+    assert "`setup` is now in a cell below it." in rebuilt.notes[-1].message
+    gone = {"below a magic", "all of it"}  # the lab's own line is gone, or is in a magic
     changed = [("changed", "setup")] if what in gone else []
     assert kinds(rebuilt) == [*changed, ("moved", "setup")]
 
@@ -239,7 +239,7 @@ REBOUND = {
 
 
 @pytest.mark.parametrize("what", REBOUND)
-def test_what_the_lab_binds_stays_as_the_lab_has_it(what):
+def test_the_labs_own_bindings_stay_unchanged(what):
     nb = solved(RELEASE)
     cell(nb, "setup").source = REBOUND[what]
     rebuilt = redo(nb)
@@ -260,7 +260,7 @@ def test_code_added_to_a_test_runs_where_it_ran():
     assert "in a cell above and below it." in rebuilt.notes[0].message
 
 
-def test_an_answer_written_into_the_test_counts_where_its_own_cell_is_gone():
+def test_an_answer_in_the_test_cell_counts_if_its_own_cell_is_gone():
     nb = solved(RELEASE)
     test = cell(nb, "twice")
     test.source = f"{ANSWERS['twice']}\n{test.source}"
@@ -282,7 +282,7 @@ COSTLY = {
 
 
 @pytest.mark.parametrize("text", COSTLY.values(), ids=COSTLY)
-def test_what_is_added_is_found_in_little_time(text):
+def test_additions_are_found_quickly(text):
     nb = solved(RELEASE)
     cell(nb, "setup").source += f"\n{text}"
     begun = time.process_time()
@@ -379,7 +379,7 @@ def test_own_cells_stay_where_they_were():
     assert order[at - 2 : at] == ["mine = 1", "a *thought*"]
 
 
-def test_a_text_whose_lesson_links_were_settled_is_still_the_labs():
+def test_a_text_with_resolved_lesson_links_is_still_the_labs():
     source = copy.deepcopy(SOURCE)
     source.cells[0].source += "\n[A heading](../../notebooks/99_tiny.ipynb#cell-id=a-heading)"
     for url in ("", "https://example.org/course/", "https://example.org/moved/"):
@@ -408,7 +408,7 @@ def test_another_notebook_gives_the_lab_as_released_and_says_so():
 @pytest.mark.parametrize(
     "bad", [b"", b"{", b"\xff\xfe", b"[]", b'{"nbformat": 9}', Unreadable("It was a folder.")]
 )
-def test_what_cannot_be_read_gives_the_lab_as_released_and_says_why(bad):
+def test_an_unreadable_notebook_gives_the_lab_as_released_and_says_why(bad):
     rebuilt = redo(bad)
     assert kinds(rebuilt) == [("unreadable", None)]
     assert rebuilt.notes[0].message in rebuilt.nb.cells[0].source
@@ -423,19 +423,19 @@ def test_notes_stand_at_the_top_and_in_the_metadata():
     assert rebuilt.nb.metadata.open_the_hood.notes[0]["cell"] == "twice"
 
 
-def test_points_of_an_earlier_release_are_nobodys_fault():
+def test_points_of_an_earlier_release_are_no_edit():
     nb = solved(RELEASE)
     cell(nb, "twice").metadata.nbgrader.points = 99
     assert kinds(redo(nb)) == []
 
 
-def test_a_notebook_of_another_lab_is_said_whatever_cells_both_have():
+def test_a_notebook_of_another_lab_is_reported_even_with_shared_cells():
     other = copy.deepcopy(RELEASE)
     other.cells = [cell(other, "setup"), new_code_cell("other = 1", id="other")]
     assert kinds(redo(other)) == [("foreign", None)]
 
 
-def test_code_in_cells_that_lost_their_marks_is_used_and_that_is_said():
+def test_code_in_cells_without_metadata_is_used_with_a_note():
     nb = solved(RELEASE)
     for one in nb.cells:
         one.metadata.pop("nbgrader", None)
@@ -470,7 +470,7 @@ NO_BINDINGS = {
 
 
 @pytest.mark.parametrize("what", BINDINGS | NO_BINDINGS)
-def test_an_answer_without_its_mark_counts_however_it_is_bound(what):
+def test_an_answer_without_metadata_counts_with_any_kind_of_binding(what):
     nb = solved(RELEASE)
     at = index(nb, "twice_solution")
     nb.cells[at] = new_code_cell((BINDINGS | NO_BINDINGS)[what])
@@ -479,7 +479,7 @@ def test_an_answer_without_its_mark_counts_however_it_is_bound(what):
 
 
 def earlier_release(**texts):
-    """Return a release in which cells had other texts, true to nbgrader's checksums."""
+    """Return a release in which cells had other texts, with the right checksums of nbgrader."""
     nb = copy.deepcopy(RELEASE)
     for name, text in texts.items():
         cell(nb, name).source = text
@@ -504,14 +504,14 @@ def test_untouched_texts_of_an_earlier_release_are_the_labs():
     assert cell(rebuilt.nb, "why").source == cell(as_recorded(SOURCE, CONFIG), "why").source
 
 
-def test_a_checksum_alone_tells_an_untouched_cell():
+def test_a_checksum_identifies_an_untouched_cell():
     rebuilt, own = redo_old(solved(OLD))
     assert own == ["older = 1", "An older greeting."]  # nbgrader does not keep these
     assert rebuilt.notes == []
 
 
 @pytest.mark.parametrize("earlier", [texts_of(OLD), None])
-def test_what_a_learner_wrote_into_an_earlier_releases_cell_is_the_learners(earlier):
+def test_edits_of_an_earlier_releases_cell_are_the_learners(earlier):
     nb = solved(OLD)
     cell(nb, "why").source += "\n\nBecause it is."
     cell(nb, "twice").source += "\nmine = 1"
@@ -532,7 +532,7 @@ def test_a_learners_edit_of_a_text_outside_of_nbgraders_cells_is_the_learners():
     "settings", [{}, {"grade": 1}, {"points": "x", "grade": True}, {"grade_id": None}, {"task": []}]
 )
 def test_a_forged_checksum_gains_nothing(settings):
-    """It drops what its learner wrote into a cell of the lab's; settings may be anything."""
+    """The learner's own text in the lab's cell is dropped. The text may contain any settings."""
     nb = solved(RELEASE)
     twice = cell(nb, "twice")
     twice.source += "\ntwice = lambda x: 2 * x"
@@ -545,7 +545,7 @@ def test_a_forged_checksum_gains_nothing(settings):
         assert "lambda" not in "\n".join(c.source for c in rebuilt.cells)
 
 
-def test_for_a_person_an_earlier_releases_stub_is_no_answer_and_a_check_gets_what_was_handed_in():
+def test_an_earlier_releases_stub_is_no_answer_and_a_check_gets_the_submission():
     source = copy.deepcopy(SOURCE)
     about = {"grade": True, "solution": True, "locked": False, "task": False, "points": 2}
     about |= {"schema_version": 3, "grade_id": "words", "cell_type": "markdown"}

@@ -1,4 +1,4 @@
-"""An answers' file: edits of the lab's solution, code of its own, and what is wrong with either."""
+"""A file of answers: edits of the lab's solution, separate code, and errors in both."""
 
 import sys
 from types import ModuleType
@@ -45,14 +45,14 @@ def read(file, kind="wrong"):
     return list(file.answers(kind, {"area": reference}))
 
 
-def test_an_edit_is_of_the_labs_own_solution_and_what_it_calls_follows(beside):
+def test_an_edit_changes_the_labs_solution_and_its_callers(beside):
     (cubed,) = read(beside("[wrong.cubed]\nsays = 's'\nearns = 1\nedits = [['x * x', 'x ** 3']]\n"))
     assert cubed.names["area"](2) == pytest.approx(25.1327, abs=1e-4)
     assert (cubed.sources, cubed.rest) == ({"square": "def square(x):\n    return x ** 3"}, True)
     assert (cubed.says, cubed.earns) == ("s", 1)
 
 
-def test_code_of_its_own_may_use_what_the_lab_imports_and_defines(beside):
+def test_separate_code_may_use_the_labs_imports_and_definitions(beside):
     (own,) = read(
         beside("[right.own]\ncode = '''\ndef area(r):\n    return square(r) + math.e\n'''\n"),
         "right",
@@ -83,18 +83,22 @@ def test_answers_do_not_see_each_other(beside):
             "edits = [['y * y', '1']]",
             r"area\.toml:1: wrong 'w': ValueError: .* 0 times",
         ),
-        ("edits = [['x', '1']]", "in the solution 3 times, expected once"),
+        ("edits = [['x', '1']]", "expected once in the solution, found 3 times"),
         ("code = 'def area(r): return ('", r"wrong 'w': SyntaxError"),
+        (
+            r'edits = [["return x * x", "y = x\n  return x * y"]]',
+            r"not valid Python \(.*, line 3\)\. Each new line .*:\ndef square",
+        ),
         ("of = 'nobody'\nedits = []", r"wrong 'w': KeyError"),
     ],
 )
-def test_what_is_wrong_with_an_entry_is_said_with_its_place(beside, entry, says):
+def test_an_error_in_an_entry_is_reported_with_its_place(beside, entry, says):
     with pytest.raises(ValueError, match=says):
         read(beside(f"[wrong.w]\n{entry}\n"))
 
 
 def test_a_file_that_is_no_toml_is_named(beside):
-    with pytest.raises(WrongAnswers, match=r"area\.toml:1: no TOML: .*line 1"):
+    with pytest.raises(WrongAnswers, match=r"area\.toml:1: bad TOML: .*line 1"):
         beside("[wrong.w\n")
 
 
@@ -117,7 +121,7 @@ W = "[wrong.w]\nedits = [['a', 'b']]\n"
         (W + "[wrong]\nsays = 'x'\n", 4, "expected a table with says, earns, .* got 'x'"),
         ("wrong = 1\n", 1, r'expected tables \[wrong."NAME"\], got 1'),
         ("told = 'x'\n" + W, 1, "told: expected a list of texts, got 'x'"),
-        (W + "[[same]]\nedits = []\n", 3, "needs because"),
+        (W + "[[same]]\nedits = []\n", 3, "missing key 'because'"),
         (
             "[[same]]\nbecause = 'b'\nedits = []\n[[same]]\nbecause = 'b'\nedit = []\n",
             6,
@@ -127,7 +131,7 @@ W = "[wrong.w]\nedits = [['a', 'b']]\n"
         (f"[right.r]\ncode = \'\'\'\n{W}earn = 1\n\'\'\'\n{W}earn = 1\n", 9, "'earn'"),
     ],
 )  # fmt: skip
-def test_what_nobody_would_read_is_refused_at_its_line(beside, text, line, says):
+def test_an_unused_key_is_refused_at_its_line(beside, text, line, says):
     with pytest.raises(WrongAnswers, match=says) as refused:
         beside(text)
     assert refused.value.line == line
@@ -137,7 +141,7 @@ def test_no_file_has_no_answers():
     assert read(AnswersFile.beside(__name__, "nothing")) == []
 
 
-def test_what_makes_no_difference_is_by_pairs_and_what_is_free_by_texts(beside):
+def test_equivalent_changes_are_pairs_and_free_choices_are_texts(beside):
     same = "[[same]]\nbecause = 'b'\nof = 'a sum'\nedits = [['x', 'y'], ['u', 'v']]\n"
     file = beside(same + "[[free]]\nbecause = 'f'\ntexts = ['0.1']\n")
     assert list(file.equivalents()) == [

@@ -37,7 +37,7 @@ X = torch.tensor([[1.0, 2.0, 4.0], [8.0, 16.0, 32.0]])
         (torch.tensor([1 + 2j]), torch.tensor([1 + 2j])),
     ],
 )
-def test_equal(got, want):
+def test_equal_values_are_equal(got, want):
     assert compare(got, want) is None
     assert agree(got, want)
 
@@ -84,18 +84,19 @@ def test_half_precision_complex_numbers_are_compared():
         (2**70, 2**70 + 1, "values"),
     ],
 )
-def test_different(got, want, kind):
+def test_different_values_are_described(got, want, kind):
     assert compare(got, want).kind == kind
     assert not agree(got, want)
 
 
-def test_a_range_is_no_list():
+def test_a_range_is_not_a_list():
     said = str(compare(range(4, 8), [4, 5, 6, 7]))
-    assert said == "expected a list, got a range\nperhaps `list(...)` makes a list of it"
+    guess = "perhaps a missing `list(...)`, which makes a list of the value"
+    assert said == f"expected a list, got a range\n{guess}"
 
 
 @pytest.mark.parametrize("got", [[4, 5, 7], [4, 5]])
-def test_sequences_are_shown_in_the_type_that_was_asked_for(got):
+def test_sequences_are_shown_in_the_expected_type(got):
     assert f"got {got}, expected [4, 5, 6]" in compare(tuple(got), [4, 5, 6]).detail
     assert f"got {tuple(got)}, expected (4, 5, 6)" in compare(got, (4, 5, 6)).detail
 
@@ -110,7 +111,7 @@ def test_a_difference_inside_a_container_says_where():
     assert compare({"w": (X, X + 1)}, {"w": (X, X)}).where == "['w'][1]"
 
 
-def test_nothing_in_a_container_lacks_no_return():
+def test_none_in_a_container_is_not_a_missing_return():
     assert "missing `return`" in str(compare(None, [0.5]))
     assert str(compare([None], [0.5])) == "at [0]: expected a float, got None"
     assert (
@@ -128,7 +129,7 @@ def test_nothing_in_a_container_lacks_no_return():
         (torch.int8, torch.int16, "the dtype is not the expected one: got torch.int8"),
     ],
 )
-def test_a_single_value_that_is_wrong_is_told_in_plain_words(got, want, said):
+def test_a_single_wrong_value_is_described_in_plain_words(got, want, said):
     assert compare(got, want).summary == said
 
 
@@ -139,7 +140,7 @@ def test_tolerance_of_half_precision_is_that_of_its_fraction():
     assert compare(want + 2**-5, want, tolerance=Tolerance(0.1, 0.0)) is None
 
 
-def test_summary_and_guess_show_no_value():
+def test_summary_and_guess_contain_no_value():
     difference = compare(X * 3.25, X)
     assert "6 of 6" in difference.summary
     assert not any(f"{v:g}" in difference.summary for v in (3.25, 6.5, 104.0))
@@ -159,7 +160,7 @@ def test_only_the_first_five_mismatches_are_listed():
     assert "and 15 more" in difference.detail
 
 
-def test_a_tolerance_is_not_for_integers():
+def test_a_tolerance_does_not_apply_to_integers():
     loose = Tolerance(1e-2, 1e-2)
     want = torch.tensor([2**40, 1000])
     assert compare(want.clone(), want, tolerance=loose) is None

@@ -1,4 +1,4 @@
-"""Solutions gone wrong in one place, and parts that a machine can't run."""
+"""Solutions with one mistake, and parts that a machine can't run."""
 
 import sys
 
@@ -46,7 +46,7 @@ def test_classes_can_be_edited_and_edits_edited():
 
 @pytest.mark.parametrize(("old", "times"), [("y", 0), ("x", 3)])
 def test_an_edit_that_does_not_fit_is_refused(old, times):
-    with pytest.raises(ValueError, match=f"{times} times, expected once"):
+    with pytest.raises(ValueError, match=f"expected once in the solution, found {times} times"):
         edited(doubled, (old, "z"))
 
 
@@ -58,12 +58,12 @@ def partly():
     return check
 
 
-def test_what_can_be_earned_leaves_out_what_is_not_run(partly):
+def test_points_that_can_be_earned_exclude_parts_that_do_not_run(partly):
     assert partly.not_run() == {"there": "needs a GPU"}
     assert (partly.points, partly.earnable()) == (5, 2)
 
 
-def test_what_a_candidate_must_earn_follows(partly):
+def test_a_candidates_points_are_adjusted(partly):
     alternate(partly, "twice")(lambda x: 2 * x)
     misconception(partly, "none", "n.", earns=0)(lambda x: x)
     misconception(partly, "some", "s.", earns={"there": 3})(lambda x: x)
@@ -71,7 +71,7 @@ def test_what_a_candidate_must_earn_follows(partly):
     none, some, vague = partly.misconceptions
     assert partly.expects(partly.alternates[0]) == 2
     assert (partly.expects(none), partly.expects(some), some.earns) == (0, 0, 3)
-    with pytest.raises(LookupError, match="say what 'vague' earns by part"):
+    with pytest.raises(LookupError, match="give the points of 'vague' by part"):
         partly.expects(vague)
 
 

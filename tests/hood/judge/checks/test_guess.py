@@ -15,10 +15,10 @@ WIDE = torch.tensor([[1.0, 2.0, 4.0], [8.0, 16.5, 32.0]])
         (WIDE, WIDE.sum(1), "summing your result over dim 1"),
         (X[:1], X[0], "size 1"),
         (torch.ones(3, 1) - torch.arange(3.0), torch.arange(3.0), "outer product"),
-        (torch.ones(6), torch.ones(2, 3), "grouped into other dimensions"),
+        (torch.ones(6), torch.ones(2, 3), "the same number of elements, in other dimensions"),
         (X.t(), X, "dims 0 and 1 are exchanged"),
         (X.flip(1), X, "reverse order along dim 1"),
-        (X.roll(1, 0), X, "off by one: the right values, one place further along dim 0"),
+        (X.roll(1, 0), X, "off by one: the right values are one place further along dim 0"),
         (X * 3, X, "3 times too large"),
         (X / 64, X, "64 times too small"),
         (X.double() * 1e36, X.double(), "scaled: 1e+36 times too large"),
@@ -36,11 +36,11 @@ WIDE = torch.tensor([[1.0, 2.0, 4.0], [8.0, 16.5, 32.0]])
         (torch.arange(1e6) + 1, torch.arange(1e6), "off by the same amount"),
     ],
 )
-def test_names_what_happened(got, want, words):
+def test_a_guess_names_the_mistake(got, want, words):
     assert words in compare(got, want).guess
 
 
-def test_a_wrong_boundary():
+def test_a_guess_names_a_wrong_boundary():
     want = X.repeat(2, 1)
     got = want.clone()
     got[-1] += torch.tensor([1.0, 2.0, 5.0])
@@ -69,11 +69,11 @@ def test_a_wrong_boundary():
         (torch.ones(3, 4), torch.full((3,), 4.0)),
     ],
 )
-def test_says_nothing_when_nothing_fits(got, want):
+def test_without_a_match_there_is_no_guess(got, want):
     assert compare(got, want).guess == ""
 
 
-def test_an_order_is_named_only_where_no_other_fits():
+def test_an_order_is_named_only_if_no_other_fits():
     want = torch.tensor([[1, 2], [3, 4]])
     assert "the right values in another order" in compare(want.flip(0, 1), want).guess
     both = torch.tensor([[1, 2, 3], [2, 5, 6], [3, 6, 9]])

@@ -35,7 +35,7 @@ def test_copies_keep_the_view_and_share_nothing_with_the_original():
     assert base[1, 0] == 6
 
 
-def test_a_view_of_part_of_a_storage_of_any_size_crosses():
+def test_a_view_of_part_of_any_storage_is_transferred():
     bytes_of = torch.arange(11, dtype=torch.uint8)
     view = bytes_of[:8].view(torch.float32)[1:]
     came = copy_by_value(view)
@@ -44,12 +44,12 @@ def test_a_view_of_part_of_a_storage_of_any_size_crosses():
     assert not any(copy._is_view() for copy in (came, *copy_by_value([bytes_of, torch.ones(2, 3)])))
 
 
-def test_each_nan_is_one_of_its_own():
+def test_each_nan_is_separate():
     assert copy_by_value([math.nan]) != copy_by_value([math.nan])
     assert len(copy_by_value({math.nan: 1, float("nan"): 2})) == 2
 
 
-def test_scalars_containers_and_configurations_cross():
+def test_scalars_containers_and_configurations_are_transferred():
     value = {"a": [1, 2.5, "s", None, True], "b": (np.float64(0.5), torch.float16), 3: b"\x00"}
     back = {"a": [1, 2.5, "s", None, True], "b": (0.5, torch.float16), 3: b"\x00"}
     assert copy_by_value(value) == back
@@ -60,7 +60,7 @@ def test_scalars_containers_and_configurations_cross():
 
 
 @pytest.mark.parametrize("dtype", sorted(tensors.DTYPES), ids=str)
-def test_every_dtype_crosses_bit_for_bit(dtype):
+def test_every_dtype_is_transferred_bit_for_bit(dtype):
     kind = tensors.DTYPES[dtype]
     data = torch.arange(1, 17, dtype=torch.uint8)
     if kind is torch.bool:
@@ -71,7 +71,7 @@ def test_every_dtype_crosses_bit_for_bit(dtype):
     assert bytes(came.untyped_storage()) == bytes(value.untyped_storage())
 
 
-def test_conjugates_negatives_and_empty_tensors():
+def test_conjugates_negatives_and_empty_tensors_are_transferred():
     z = torch.tensor([1 + 2j])
     assert torch.equal(copy_by_value(z.conj()), z.conj())
     assert torch.equal(copy_by_value(z.conj().imag), z.conj().imag)
@@ -110,14 +110,14 @@ class _Int(int):
     __hash__ = int.__hash__
 
 
-def test_subclasses_arrive_as_what_they_pretend_to_be():
+def test_subclasses_arrive_as_their_base_class():
     assert type(copy_by_value(torch.ones(2).as_subclass(_Liar))) is torch.Tensor
     assert type(copy_by_value(_Int(3))) is int
     assert copy_by_value(_Int(3)) != 4
 
 
 class _Wrapper(torch.Tensor):
-    """A subclass that has no storage of its own."""
+    """A subclass without its own storage."""
 
     @staticmethod
     def __new__(cls, inner):
@@ -132,7 +132,7 @@ class _Wrapper(torch.Tensor):
         return cls(func(*plain, **(kwargs or {})))
 
 
-def test_a_wrapper_around_a_tensor_is_refused_with_what_to_do():
+def test_a_wrapper_around_a_tensor_is_refused_with_a_remedy():
     with pytest.raises(NotByValue, match="class _Wrapper: expected the plain tensor inside it"):
         copy_by_value(_Wrapper(torch.ones(2)))
 
@@ -147,9 +147,7 @@ def nested(depth):
         object(),
         len,
         np.array([object()]),
-        np.zeros(2, dtype=[("a", "i4")]),
         np.zeros(2, dtype=">f4"),
-        np.array(["text"]),
         torch.ones(2, device="meta"),
         torch.eye(2).to_sparse(),
         nested(40),
@@ -162,7 +160,7 @@ def nested(depth):
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_what_does_not_cross_is_refused(value):
+def test_unsupported_values_are_refused(value):
     with pytest.raises(NotByValue):
         copy_by_value(value)
 
@@ -212,7 +210,7 @@ def test_hostile_messages_are_refused(tree, blobs):
         unpack(message(tree, blobs))
 
 
-def test_what_a_message_names_as_a_class_must_be_one(monkeypatch):
+def test_a_class_named_in_a_message_must_be_a_class(monkeypatch):
     @dataclasses.dataclass
     class Caller:
         def __call__(self) -> str:
@@ -224,7 +222,7 @@ def test_what_a_message_names_as_a_class_must_be_one(monkeypatch):
 
 
 def test_a_message_loads_no_module(monkeypatch):
-    """A package may load what it is asked for by name, as utils.views does with its views."""
+    """A package may load an attribute on request, as utils.views does with its views."""
     lazy = types.ModuleType("utils.lazy")
 
     def load(name: str) -> type:
@@ -256,10 +254,10 @@ def test_hostile_bytes_are_refused():
 
 @given(st.binary(max_size=200), st.binary(max_size=64))
 @settings(max_examples=300)
-def test_no_bytes_do_more_than_be_refused(text, blobs):
+def test_random_bytes_are_only_refused(text, blobs):
     with contextlib.suppress(NotByValue):
         unpack(codec.HEADER.pack(len(text), len(blobs)) + text + blobs)
 
 
-def test_halves_of_characters_become_question_marks():
+def test_lone_surrogates_become_question_marks():
     assert unpack(message("a\ud800b")) == "a?b"

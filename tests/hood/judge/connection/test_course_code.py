@@ -1,4 +1,4 @@
-"""A course says which packages are its own, and which of them has its drivers."""
+"""A course names its own packages, and the one with its drivers."""
 
 import importlib
 import sys
@@ -32,7 +32,7 @@ def asked(thing, size):
 
 @pytest.fixture
 def another_course(tmp_path, monkeypatch):
-    """The folder of a course with a package of its own, for which this process works."""
+    """The folder of a course with its own package, which is this process's course."""
     (tmp_path / "course.toml").write_text('packages = ["lecture"]\ndrivers = "lecture.asking"\n')
     package = tmp_path / "lecture" / "asking"
     package.mkdir(parents=True)
@@ -59,7 +59,7 @@ def test_another_course_has_its_own_data_classes_and_drivers(another_course):
     assert str(another_course / "lecture") in originals._library_folders()
 
 
-def test_what_a_process_is_told_counts(monkeypatch):
+def test_the_course_given_to_a_process_is_used(monkeypatch):
     monkeypatch.setattr(course_code, "_told", None)
     course_code.tell([])
     assert (course_code.packages(), course_code.is_of_course("utils.minigpt")) == ((), False)

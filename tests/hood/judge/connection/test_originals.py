@@ -1,4 +1,4 @@
-"""What modules and classes have that they did not have of themselves."""
+"""Attributes of modules and classes that code has added or replaced."""
 
 import importlib
 import math
@@ -15,7 +15,7 @@ from hood.judge.connection import course_code, originals, torch_calls
 
 @pytest.fixture(autouse=True)
 def remembered(monkeypatch):
-    """As before any learner's code, whatever was remembered or replaced in this process."""
+    """The state before any learner's code, without what this process recorded or replaced."""
     monkeypatch.setattr(originals, "_had", [])
     monkeypatch.setattr(originals, "_libraries", [])
     originals.remember()
@@ -38,7 +38,7 @@ def another(*args):
     ],
 )
 @pytest.mark.parametrize("by", [another, property(another), staticmethod(another), torch.sin])
-def test_what_was_added_or_replaced_is_told_by_its_shortest_path(
+def test_additions_and_replacements_are_named_by_their_shortest_path(
     monkeypatch, place, name, path, by
 ):
     assert originals.replaced() == []
@@ -48,9 +48,9 @@ def test_what_was_added_or_replaced_is_told_by_its_shortest_path(
     monkeypatch.undo()
 
 
-def test_settings_and_what_a_library_does_itself_are_not_told(monkeypatch):
+def test_settings_and_a_librarys_own_changes_are_not_reported(monkeypatch):
     monkeypatch.setattr(torch, "a_setting", 3, raising=False)
-    importlib.import_module("torch.utils.model_zoo")  # which nothing imports before
+    importlib.import_module("torch.utils.model_zoo")  # which was not imported before
 
     exec("def exp(): ...", made := {})
     file = torch.functional.__file__
@@ -74,19 +74,19 @@ print(originals.replaced())
 
 
 @pytest.mark.slow(4)
-def test_what_torch_replaces_as_it_compiles_is_its_own():
+def test_torchs_own_replacements_during_compilation_are_ignored():
     asked = [sys.executable, "-c", COMPILES]
     done = subprocess.run(asked, capture_output=True, text=True, cwd=course_code.ENGINE, check=True)
     assert done.stdout.splitlines() == ["patched_init []", "['torch.exp']"]
 
 
-def test_many_are_cut_off(monkeypatch):
+def test_a_long_list_is_cut_off(monkeypatch):
     for number in range(2 * originals.MOST):
         monkeypatch.setattr(torch, f"tool_{number}", another, raising=False)
     assert len(originals.replaced()) == originals.MOST + 1
 
 
-def test_modules_from_files_of_ones_own_are_told(monkeypatch, tmp_path):
+def test_modules_from_the_learners_own_files_are_reported(monkeypatch, tmp_path):
     (tmp_path / "a_helper_of_mine.py").write_text("x = 1")
     monkeypatch.syspath_prepend(tmp_path)
     before = originals.own_files()
@@ -96,7 +96,7 @@ def test_modules_from_files_of_ones_own_are_told(monkeypatch, tmp_path):
     del sys.modules["a_helper_of_mine"]
 
 
-def test_a_folder_that_a_pth_file_names_is_a_librarys(monkeypatch, tmp_path):
+def test_a_folder_named_in_a_pth_file_counts_as_a_library(monkeypatch, tmp_path):
     packages, elsewhere = tmp_path / "site-packages", tmp_path / "elsewhere"
     packages.mkdir()
     elsewhere.mkdir()

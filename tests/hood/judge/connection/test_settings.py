@@ -1,4 +1,4 @@
-"""What a cell sets for its own sake changes no verdict, and an answer may set what it likes."""
+"""A cell's settings change no verdict, and an answer may change settings for itself."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def all_settings() -> list[str]:
     return [*map(str, found), str(warnings.filters), os.environ.get("TRITON_INTERPRET", "")]
 
 
-def test_what_an_answer_sets_holds_in_its_own_call_and_no_longer() -> None:
+def test_an_answers_settings_hold_only_during_its_own_call() -> None:
     def answer(x: torch.Tensor) -> Any:
         assert torch.zeros(1).dtype is torch.float32, "an earlier call's"
         torch.set_default_dtype(torch.float64)
@@ -108,7 +108,7 @@ def test_what_an_answer_sets_holds_in_its_own_call_and_no_longer() -> None:
     assert np.geterr()["over"] == "warn"
 
 
-def test_an_inference_mode_that_is_on_is_left_and_taken_up_again() -> None:
+def test_an_active_inference_mode_is_left_and_entered_again() -> None:
     with torch.inference_mode():
         with usual_settings():
             assert torch.ones(1, requires_grad=True).requires_grad
@@ -119,7 +119,7 @@ def test_an_inference_mode_that_is_on_is_left_and_taken_up_again() -> None:
 @pytest.mark.slow(20)
 @pytest.mark.usefixtures("sandbox")
 @pytest.mark.parametrize("number", ["01", "02", "05"])
-def test_a_right_answer_keeps_its_points_whatever_is_set_above_it(number: str) -> None:
+def test_a_right_answer_keeps_its_points_under_any_settings_above_it(number: str) -> None:
     [lab] = [phase.source for phase in phases() if phase.source.stem.startswith(number)]
     nb = nbformat.read(lab, 4)
     first = next(at for at, cell in enumerate(nb.cells) if cell.cell_type == "code")

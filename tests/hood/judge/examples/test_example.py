@@ -1,4 +1,4 @@
-"""Failing examples: true when they are pasted, short, and none of the run's cases."""
+"""Failing examples: they are true when pasted, short, and not from the run's cases."""
 
 import random
 import re
@@ -31,7 +31,7 @@ ROUNDED = Tolerance(2e-3, 1e-3)
 
 @pytest.fixture(autouse=True)
 def _patient(monkeypatch):
-    """A busy machine may not get far in a second."""
+    """On a busy machine, the search may not get far in a second."""
     monkeypatch.setattr(examples, "SECONDS", 3600)
 
 
@@ -40,7 +40,7 @@ def made(thing, cases, **settings):
 
 
 def looked_at(x, look):
-    """A case that looks at something of what came."""
+    """A case that reads a part of the result."""
     if isinstance(x, torch.Tensor):
         x.requires_grad_()
     return Case("p", lambda subject: look(subject(x)))
@@ -54,7 +54,7 @@ def found(check, thing, seed="run", public="public"):
 
 
 def pasted(call, thing, name="f"):
-    """What a call comes to where the thing has its name: a value, or the exception's type."""
+    """The result of a call, with the answer under its name: a value, or the exception's type."""
     try:
         return eval(call, {"torch": torch, name: thing})
     except Exception as error:
@@ -65,7 +65,7 @@ def twice():
     return made(lambda x: 2 * x, lambda draw: [case("p", draw.tensor(draw.shape(2))) for _ in "ab"])
 
 
-def test_an_example_is_a_call_to_paste_and_what_is_wrong_with_it():
+def test_an_example_is_a_call_to_paste_and_its_mistake():
     call, *comment = found(twice(), lambda x: x * x)
     said = " ".join(line.removeprefix("# ") for line in comment).replace("] got", "], got")
     expected, got = said.removeprefix("expected ").replace(") got ", "), got ").split(", got ")
@@ -75,7 +75,7 @@ def test_an_example_is_a_call_to_paste_and_what_is_wrong_with_it():
     assert all(line.startswith("# ") for line in comment)
 
 
-def test_none_is_sought_where_each_would_show_the_answer():
+def test_no_example_is_sought_if_it_would_show_the_answer():
     drawn = []
 
     def cases(draw):
@@ -87,7 +87,7 @@ def test_none_is_sought_where_each_would_show_the_answer():
     assert len(drawn) == 1  # for the verdict alone
 
 
-def test_an_exception_is_told_in_full_and_in_one_line():
+def test_an_exception_is_described_in_full_and_in_one_line():
     def raising(x):
         raise ValueError(f"a\n\tsum of {123456}\x1b[31m\N{RIGHT-TO-LEFT OVERRIDE}b")
 
@@ -111,7 +111,7 @@ def test_an_exception_is_told_in_full_and_in_one_line():
 
 
 @pytest.mark.parametrize("error", [ValueError, LookupError])
-def test_a_generator_that_finds_no_small_case_costs_the_example_alone(error):
+def test_without_a_small_case_only_the_example_is_missing(error):
     def cases(draw):
         if isinstance(draw, SmallDraw):
             raise error("no such model")
@@ -123,11 +123,11 @@ def test_a_generator_that_finds_no_small_case_costs_the_example_alone(error):
     assert verdict.parts[0].example is None
 
 
-def test_what_two_values_do_not_show_is_said():
+def test_differences_invisible_in_the_values_are_stated():
     views = made(
         lambda x: x.t(), lambda draw: [case("p", draw.tensor((2, 3)))], sharing=True, strides=True
     )
-    assert "a copy, where a view is asked for" in found(views, lambda x: x.clone().t())[1]
+    assert "expected a view of the input" in found(views, lambda x: x.clone().t())[1]
     call, comment = found(views, lambda x: x.t().contiguous())
     assert (call[-9:], comment) == (".stride()", "# expected (1, 3), got (2, 1)")
     assert "changed its input `x`" in found(twice(), lambda x: x.mul_(2))[1]
@@ -135,10 +135,13 @@ def test_what_two_values_do_not_show_is_said():
         lambda x: 2 * x,
         lambda draw: [looked_at(draw.tensor((2,)), lambda y: (y, y.requires_grad))],
     )
-    assert "a gradient can flow back; here none can" in found(graph, lambda x: 2 * x.detach())[1]
+    assert (
+        "right values, but no gradient can flow back; expected that a gradient can"
+        in found(graph, lambda x: 2 * x.detach())[1]
+    )
 
 
-def test_strides_are_told_only_where_all_else_agrees():
+def test_strides_are_mentioned_only_if_all_else_agrees():
     square = lambda x: (x @ x.t()).expand(9, -1, -1)  # noqa: E731
     check = made(square, lambda draw: [case("p", draw.tensor((6, 2)))])
     call, comment = found(check, lambda x: square(x)[:, :5].mT)
@@ -148,7 +151,7 @@ def test_strides_are_told_only_where_all_else_agrees():
     assert ".stride()" not in found(check, lambda x: square(x).mT + 1)[0]
 
 
-def test_of_a_call_that_fails_no_result_is_told_that_nobody_reads():
+def test_a_failing_call_shows_no_unread_result():
     class Named:
         def load(self, names):
             assert "a" in names
@@ -170,7 +173,7 @@ def test_of_a_call_that_fails_no_result_is_told_that_nobody_reads():
     assert comment == "# got KeyError: 'b'"
 
 
-def test_a_play_may_take_items_out_of_what_came():
+def test_a_play_may_take_items_out_of_the_result():
     def play(subject, x):
         came = subject(x)
         del came["time"]
@@ -187,7 +190,7 @@ def test_a_play_may_take_items_out_of_what_came():
 
 
 def in_words(check, thing):
-    """What the report says of the part beside a call to paste."""
+    """What the report says about the part, next to a call to paste."""
     verdict = exemplify(judge(check, thing, "run"), check, thing, "public")
     (part,) = VerdictReport(verdict, "07").parts()
     assert part.example == ""
@@ -195,7 +198,7 @@ def in_words(check, thing):
 
 
 def large(draw, k=1):
-    """A case that no line can ask."""
+    """A case that cannot be written as a call."""
     x = draw.tensor((30, 30)) + k
 
     def play(subject):
@@ -205,7 +208,7 @@ def large(draw, k=1):
     return Case("p", play, shown=f"{k} step of 30 rows", places=places)
 
 
-def test_what_cannot_be_pasted_is_told_in_words():
+def test_a_case_that_cannot_be_pasted_is_described_in_words():
     trained = lambda x: [0.5, round(x.sum().item(), 2)]  # noqa: E731
     check = made(trained, lambda draw: [large(draw)])
     said = in_words(check, lambda x: [0.5, round(x.mean().item(), 2)])
@@ -222,12 +225,12 @@ def test_what_cannot_be_pasted_is_told_in_words():
     assert said == "For example, 1 step of 30 rows: got ValueError: not 12345."
 
 
-def test_an_answer_that_hangs_on_nothing_drawn_is_not_told():
+def test_an_answer_independent_of_the_draw_is_not_shown():
     check = made(lambda x: [128], lambda draw: [large(draw)])
     assert "128" not in in_words(check, lambda x: [64])
 
 
-def test_a_fact_is_not_told_again():
+def test_a_fact_is_not_repeated():
     holds = lambda draw: [  # noqa: E731
         replace(large(draw), places={"['losses']": "A loss is negative."})
     ]
@@ -244,7 +247,7 @@ def test_the_smallest_failing_case_is_shown():
     assert found(check, lambda n: n + (n > 100)) == []
 
 
-def test_only_the_part_of_a_result_that_a_case_looks_at():
+def test_only_the_part_of_a_result_that_a_case_reads_is_shown():
     check = made(
         lambda x: {"a": x, "b": -x},
         lambda draw: [looked_at(draw.integer(1, 99), lambda y: y["b"])],
@@ -252,7 +255,7 @@ def test_only_the_part_of_a_result_that_a_case_looks_at():
     assert found(check, lambda x: {"a": 0, "b": 7}) == ["f(1)['b']", "# expected -1, got 7"]
 
 
-def test_where_several_answers_are_right_one_of_them_is_called_so():
+def test_if_several_answers_are_right_the_shown_one_is_called_one_of_them():
     check = made(
         lambda x: [x, x + 1],
         lambda draw: [looked_at(draw.integer(1, 99), sum)],
@@ -261,7 +264,7 @@ def test_where_several_answers_are_right_one_of_them_is_called_so():
     assert (call, comment) == ("f(1)", "# one right answer is [1, 2], got [1]")
 
 
-def test_code_that_does_not_repeat_itself_gets_no_example():
+def test_code_without_repeatable_results_gets_no_example():
     assert found(twice(), lambda x: x * random.random()) == []
 
 
@@ -278,7 +281,7 @@ def test_code_that_does_not_repeat_itself_gets_no_example():
         lambda x: lambda: x,
     ],
 )
-def test_whatever_comes_back_costs_nothing_but_the_example(wrong):
+def test_any_odd_result_only_costs_the_example(wrong):
     check = made(
         lambda x: [2 * x, x],
         lambda draw: [Case("p", lambda subject, x=draw.tensor((2,)): subject(x)[0])],  # noqa: B008
@@ -299,7 +302,7 @@ def test_tries_and_the_time_are_bounded(monkeypatch):
     assert calls == []
 
 
-def test_large_inputs_get_none():
+def test_large_inputs_get_no_example():
     large = made(lambda x: 2 * x, lambda draw: [case("p", torch.randn(30, 30))])
     assert found(large, lambda x: x) == []
 
@@ -325,7 +328,7 @@ def counted(draw):
     yield Case("p", play)
 
 
-def test_what_an_instance_does_follows_the_lines_that_made_it():
+def test_calls_of_an_instance_follow_the_lines_that_made_it():
     class Forgetful(Counter):
         def add(self, n):
             return self.count + n
@@ -338,7 +341,7 @@ def test_what_an_instance_does_follows_the_lines_that_made_it():
     ]
 
 
-def test_an_instance_that_should_not_be_made():
+def test_an_instance_that_should_be_refused_is_shown():
     class Trusting(Counter):
         def __init__(self, start):
             self.count = start
@@ -368,8 +371,8 @@ def test_a_call_through_a_driver_is_a_call_of_the_driver():
     assert torch.equal(eval(lines[1], names), eval(right, names))
 
 
-def test_the_item_that_decides_is_found_by_trying_and_others_may_be_wrong_too():
-    """What a case does not ask of a reply may differ, and is not shown."""
+def test_the_deciding_item_is_found_by_trying_and_others_may_be_wrong_too():
+    """Parts of a reply that a case does not read may differ, and are not shown."""
 
     def training(x):
         return {"loss": -x, "steps": [x, x + 1, x + 2], "time": 7}
@@ -405,8 +408,8 @@ def test_a_long_call_is_laid_out_in_lines():
     assert torch.equal(eval(code, names), eval(right, names))
 
 
-def test_the_runs_own_cases_are_passed_over():
-    """Each of a hundred runs draws one of three numbers; an example is another one."""
+def test_the_runs_own_cases_are_skipped():
+    """Each of a hundred runs draws one of three numbers. An example has another number."""
     check = made(lambda n: n, lambda draw: [case("p", draw.integer(1, 3))])
     for run in map(str, range(40)):
         [hidden] = examples._hidden(answer_key(check, run))
@@ -415,7 +418,7 @@ def test_the_runs_own_cases_are_passed_over():
         assert shown[0] != hidden
 
 
-def test_a_corner_that_every_run_asks_is_shown_where_nothing_else_fails():
+def test_a_fixed_corner_case_is_shown_if_nothing_else_fails():
     check = made(
         lambda n: n, lambda draw: [case("p", 0), *(case("p", draw.integer(5, 99)) for _ in "ab")]
     )
@@ -423,7 +426,7 @@ def test_a_corner_that_every_run_asks_is_shown_where_nothing_else_fails():
     assert found(check, lambda n: n or 7) == ["f(0)", "# expected 0, got 7"]
 
 
-def test_a_small_draw_stays_within_what_the_generator_asks():
+def test_a_small_draw_stays_within_the_generators_bounds():
     draw = SmallDraw("s", "n", reach=2)
     assert {draw.integer(-9, 9) for _ in range(60)} == {-2, -1, 0, 1, 2}
     assert {draw.integer(600, 900) for _ in range(30)} == {600, 601, 602}
@@ -455,7 +458,7 @@ LABS = [phase for phase in choose(ROOT, []) if phase.checks]
 @pytest.mark.slow(8)
 @pytest.mark.parametrize("phase", LABS, ids=lambda phase: phase.name)
 def test_pasted_into_the_lab_the_lines_are_true(phase, seeds, full):
-    """Each misconception: the call comes to what is said, and the lab's own solution is right."""
+    """For each misconception: the call gives the stated result, and the lab's solution is right."""
     lab, told, tried = LabCode.read(phase.lab), 0, 0
     for check in load_checks(phase.folder).values():
         right = lab.names_after(lab.solutions[check.name])
@@ -477,8 +480,8 @@ def test_pasted_into_the_lab_the_lines_are_true(phase, seeds, full):
 
 
 def some_of(check, phase, seed, full):
-    """The misconceptions to be asked: of the first labs all, of later ones a few or none."""
-    if check.name in dear.TRAINS and not full:
+    """The tested misconceptions: all of the first labs, and a few or none of the later labs."""
+    if check.name in dear.DEAREST and not full:
         return []
     if check.name in dear.EXERCISES:
         return drawn(check.misconceptions, dear.few(check.name, full), f"{seed} {check.name}")
@@ -493,7 +496,7 @@ def _code(one):
 
 
 def _is_true(one, wrong, right):
-    """Whether the learner's names and the lab's do what an example says."""
+    """Whether an example's claims are true for the learner's code and the lab's."""
     for names, said in ((wrong, one.got), (right, one.expected)):
         try:
             room = dict(names)
@@ -506,16 +509,16 @@ def _is_true(one, wrong, right):
         if one.said or said.startswith(("a ", "an ")):  # in words: too long for a line
             yield True
         elif said.split(":")[0].isidentifier() and said not in ("None", "True", "False"):
-            yield False  # an exception was promised
+            yield False  # the example states an exception
         else:
             half = getattr(value, "dtype", None) in (torch.bfloat16, torch.float16)
             digits = Tolerance(1e-2, 1e-3) if half else ROUNDED
-            shown = eval(said, {"torch": torch} | dict(names))  # lab 00 imports none
+            shown = eval(said, {"torch": torch} | dict(names))  # lab 00 does not import it
             yield one.others or agree(value, shown, tolerance=digits)
 
 
-def test_what_is_said_is_of_the_case_that_is_shown():
-    """The run fails in float64 and another shape first; the example is a smaller case."""
+def test_the_message_is_about_the_shown_case():
+    """The run's first failing case has float64 and another shape. The example is smaller."""
     dtypes = torch.float64, torch.float32
     check = made(
         lambda x: x.sum(0),
@@ -530,20 +533,20 @@ def test_what_is_said_is_of_the_case_that_is_shown():
         dtype = "float64" if "float64" in part.example.call else "float32"
         wrong = f"{dtype}: wrong shape: expected {shape[1:]}, got {shape}".replace(",)", ",)")
         assert part.said == f"{wrong} (perhaps not summed: " + (
-            "summing your result over dim 0 gives the expected one)"
+            "summing your result over dim 0 gives the expected result)"
         )
         assert part.said in " ".join(str(VerdictReport(verdict, "07")).split())
 
 
-def test_a_case_with_nothing_in_it_is_not_shown_where_another_fails_too():
+def test_an_empty_case_is_not_shown_if_another_fails_too():
     cases = lambda draw: [case("p", torch.zeros(0)), case("p", draw.tensor((3, 2)))]  # noqa: E731
     check = made(lambda x: x.sum(), cases)
     assert "zeros" not in found(check, lambda x: x.sum() + 1)[0]
     assert found(check, lambda x: x.sum() + (not x.numel()))[0] == "f(torch.tensor([]))"
 
 
-def test_below_a_name_stands_a_case_of_that_mistake():
-    """In small cases the code is wrong in another way than the misconception."""
+def test_a_named_mistake_is_shown_with_a_case_of_it():
+    """In small cases, the code differs from the misconception."""
     check = made(lambda n: n, lambda draw: [case("p", draw.integer(0, 10**6)) for _ in "abc"])
     misconception(check, "one more", "it is one too large.", earns=0)(lambda n: n + 1)
     both = lambda n: n + 1 if n > 99 else n + 2  # noqa: E731
@@ -552,6 +555,6 @@ def test_below_a_name_stands_a_case_of_that_mistake():
     assert verdict.parts[0].example is None
 
 
-def test_of_calls_in_calls_the_outer_one_is_laid_out():
+def test_of_nested_calls_the_outer_one_is_broken_into_lines():
     call = f"f(torch.arange(24.).reshape(2, 3, 4), torch.tensor([{'1., ' * 20}]))['x'][0]"
     assert laid_out(call).splitlines()[:2] == ["f(", "    torch.arange(24.).reshape(2, 3, 4),"]

@@ -29,7 +29,7 @@ def same(a, b):
         (torch.tensor([1, 200], dtype=torch.uint8), None),
         (torch.tensor([1 + 2j, 0.5j]), None),
         (torch.tensor([torch.inf, -torch.inf, torch.nan]), None),
-        (torch.full((2, 4), torch.inf), None),  # as large after counting on as before
+        (torch.full((2, 4), torch.inf), None),  # the number is equal to its successor
         (torch.full((8,), -1e30), None),
         (torch.full((6,), 1 << 60), None),
         (torch.zeros(0, 3), "torch.zeros((0, 3))"),
@@ -62,7 +62,7 @@ def test_plain_values_come_back(value):
     assert eval(literal(value), NAMES) == value
 
 
-def test_few_digits_where_they_are_asked_for():
+def test_digits_can_be_limited():
     assert literal(torch.tensor([1 / 3, 2000.0]), 4) == "torch.tensor([0.3333, 2000.])"
     assert literal(2 / 3, 2) == "0.67"
     most = torch.tensor([torch.finfo(torch.float32).max])
@@ -82,6 +82,6 @@ def test_few_digits_where_they_are_asked_for():
         torch.ones(3).to_sparse(),
     ],
 )
-def test_what_is_long_or_unknown_has_none(value):
+def test_long_or_unknown_values_have_no_literal(value):
     with pytest.raises(Unprintable):
         literal(value)

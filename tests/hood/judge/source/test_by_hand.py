@@ -1,4 +1,4 @@
-"""What may and may not be used in an exercise by hand: a table of right and of wrong uses."""
+"""What an exercise by hand allows and forbids: a table of right and wrong uses."""
 
 import re
 import sys
@@ -40,7 +40,7 @@ HEADS = {
 
 
 def said(exercise, *cells, of=None, around=NOTHING):
-    """What is said of an answer: its cells, the last of which may be what it returns."""
+    """The judgement on an answer's cells. The last argument may be the answer's return value."""
     written = LearnerSource()
     written.add(SETUP, given=True)
     for cell in cells:
@@ -52,7 +52,7 @@ def said(exercise, *cells, of=None, around=NOTHING):
 
 
 def heard(exercise, *cells):
-    """What is said of what an answer called while a case was played; nothing reads its cells."""
+    """The judgement on an answer's recorded calls alone, without reading its cells."""
     names = {}
     for cell in (SETUP, *cells):
         code = textwrap.dedent(cell).strip()
@@ -98,7 +98,7 @@ class Node:
 """
 
 RIGHT = [
-    # a class of one's own in the style of the lesson
+    # a learner's own class in the style of the lesson
     ("layer_norm_vjp", NODE, "[n := Node(x), (n + n * Node(weight)).backward(), n.grad]"),
     ("layer_norm_vjp", NODE, "sum([n.grad for n in [Node(x), Node(weight)]])"),
     (
@@ -150,7 +150,7 @@ RIGHT = [
     ("layer_norm_vjp", "import einops, sys, gc\nsys.path.append('..')\ngc.collect()", "x"),
     ("layer_norm_vjp", "torch.backends.cudnn.deterministic = True\ntorch.manual_seed(0)", "x"),
     ("layer_norm_vjp", "x = torch.ones(2)\nx.grad = None\nmodel = nn.Linear(1, 1).eval()", "x"),
-    # a function of one's own that is called like torch's
+    # a learner's own function with a name of torch's
     (
         "run_softmax",
         """
@@ -180,7 +180,7 @@ RIGHT = [
         "C().softmax(x)",
     ),
     ("run_softmax", "{'softmax': x}['softmax']"),
-    # plain values, of which nobody can ask anything
+    # plain values without attributes
     ("row_major_strides", "tuple(int(n) for n in np.cumprod(np.ones(len(shape))))"),
     ("row_major_strides", "torch.Size(shape[1:]).numel()"),
     ("row_major_strides", "math.prod(shape)"),
@@ -191,7 +191,7 @@ RIGHT = [
     ("result_dtype", "torch.promote_types(a.dtype, torch.tensor(b).dtype)"),
     ("numeric_vjp", "getattr(torch, name)(x + h)"),
     ("numeric_vjp", "(lambda z: getattr(torch, name)(z))(x)"),
-    # what utils.minigpt has that is no model
+    # parts of utils.minigpt that are no model
     ("minigpt_logits", "MiniGPTConfig(), load_config(), load_weights()"),
     ("minigpt_logits", "nn.Embedding(3, 4)(tokens), nn.functional.gelu(x)"),
     ("minigpt_logits", "class MiniGPT(nn.Module):\n    pass", "MiniGPT()(tokens)"),
@@ -217,7 +217,7 @@ RIGHT = [
 ]
 
 WRONG = [
-    # spelled out, under other names, by way of other values
+    # forbidden names that are spelled out, have other names, or are reached through other values
     ("layer_norm_vjp", "torch.autograd.grad(x.sum(), x)", "uses `grad`"),
     ("layer_norm_vjp", "x.backward()", "uses `backward`"),
     ("layer_norm_vjp", "x.requires_grad_().sum().backward(), x.grad", "uses `requires_grad_`"),
@@ -313,7 +313,7 @@ WRONG = [
     ("broadcast", "np.broadcast_shapes(shape_a, shape_b)", "uses `broadcast_shapes`"),
     ("result_dtype", "torch.result_type(a, b)", "uses `result_type`"),
     ("numeric_vjp", "getattr(torch, 'func').grad(name)", "uses `grad`"),
-    ("numeric_vjp", "getattr(torch, 'auto' + 'grad')", "a name that is only known when it runs"),
+    ("numeric_vjp", "getattr(torch, 'auto' + 'grad')", "a name that is known only at run time"),
     ("minigpt_logits", "numpy_forward.forward(weights, tokens.numpy(), config)", "`numpy_forward`"),
     ("minigpt_logits", "numpy_forward", "uses `numpy_forward`"),
     ("minigpt_logits", "import utils.minigpt", "utils.minigpt.load_minigpt()", "`load_minigpt`"),
@@ -330,39 +330,39 @@ WRONG = [
     ),
 ]
 
-# Evasions in an answer: each hides what is used, or changes what names stand for.
+# Evasions in an answer: each hides a used name, or changes a name's meaning.
 HIDDEN = [
     ("exec('y = x.backward()')", "text as code"),
     ("eval('x.backward()')", "text as code"),
     ("(lambda run: run('x.backward()'))(eval)", "text as code"),
     ("__builtins__", "`__builtins__`"),
-    ("__import__('torch').add(x)", "imports what can't be read"),
-    ("globals()['torch']", "all names at once"),
-    ("vars(torch)['func']", "all names at once"),
-    ("torch.__dict__['func']", "all names at once"),
-    ("getattr(torch, 'fu' + 'nc')(x)", "only known when it runs"),
-    ("torch.nn.functional.importlib.import_module('torch.func')", "imports what can't be read"),
-    ("(lambda: 0).__globals__['torch']", "inside"),
-    ("x.__getattribute__('backward')()", "inside"),
-    ("torch._C._autograd", "inside of PyTorch"),
-    ("torch.utils._python_dispatch._disable_current_modes()", "inside of PyTorch"),
+    ("__import__('torch').add(x)", "imports code that can't be read"),
+    ("globals()['torch']", "access to all names"),
+    ("vars(torch)['func']", "access to all names"),
+    ("torch.__dict__['func']", "access to all names"),
+    ("getattr(torch, 'fu' + 'nc')(x)", "known only at run time"),
+    ("torch.nn.functional.importlib.import_module('torch.func')", "code that can't be read"),
+    ("(lambda: 0).__globals__['torch']", "Python's internals"),
+    ("x.__getattribute__('backward')()", "Python's internals"),
+    ("torch._C._autograd", "PyTorch's internals"),
+    ("torch.utils._python_dispatch._disable_current_modes()", "PyTorch's internals"),
     ("torch.jit.CompilationUnit('def f(x): return x')", "text as code"),
-    ("get_ipython().run_cell('pass')", "machinery"),
+    ("get_ipython().run_cell('pass')", "the notebook's kernel"),
     ("getattr(x, 'y', exec)('z = 1')", "text as code"),
     ("getattr(x, 'none', torch.func.grad)(x)", "uses `grad`"),
     ("(lambda: [y for y in [x] if breakpoint()])()", "text as code"),
 ]
-# Cells before an answer that uses what they make.
+# Cells before an answer that uses their definitions.
 REACHES = [
-    ("import threading", "threading.Thread(target=print)", "can't be seen"),
-    ("import importlib", "importlib.import_module('torch.func')", "imports what can't be read"),
-    ("import helper", "helper.answer(x)", "is not installed where this is judged"),
-    ("from helper import answer", "answer(x)", "is not installed where this is judged"),
-    ("import types", "types.FunctionType(print.__code__, {})", "without writing it"),
+    ("import threading", "threading.Thread(target=print)", "can't see"),
+    ("import importlib", "importlib.import_module('torch.func')", "code that can't be read"),
+    ("import helper", "helper.answer(x)", "is not installed on the judging machine"),
+    ("from helper import answer", "answer(x)", "is not installed on the judging machine"),
+    ("import types", "types.FunctionType(print.__code__, {})", "code that no cell contains"),
     ("import timeit", "timeit.timeit('x.backward()')", "text as code"),
-    ("from unittest import mock", "mock.patch('torch.exp')", "replaces what names stand for"),
+    ("from unittest import mock", "mock.patch('torch.exp')", "changes what names refer to"),
     ("tool = eval('torch.func.grad')", "tool(x)", "text as code"),
-    ("names = globals()", "names['torch']", "all names at once"),
+    ("names = globals()", "names['torch']", "access to all names"),
     ("KEPT = !echo {torch.func.grad}", "KEPT", "`KEPT = !echo {torch.func.grad}`"),
     ("torch.exp = torch.func.grad", "torch.exp(x)", "uses `grad`"),
     ("nn.Linear.forward = torch.func.grad", "nn.Linear(2, 2)(x)", "uses `grad`"),
@@ -413,19 +413,19 @@ ELSEWHERE = [
 
 
 @pytest.mark.parametrize("case", RIGHT, ids=lambda case: f"{case[0]}: {case[-1][:40]}")
-def test_right_work_is_let_pass(case):
+def test_right_work_passes(case):
     assert said(*case) == ""
 
 
 @pytest.mark.parametrize("case", WRONG, ids=lambda case: f"{case[0]}: {case[-2][:40]}")
-def test_what_a_rule_forbids_is_found_under_any_name(case):
+def test_forbidden_names_are_found_under_any_alias(case):
     *cells, words = case
     told = said(*cells)
     assert words in told
     assert find_check(cells[0])[1].by_hand.because in told
 
 
-# What only the record finds, by whatever it is called.
+# Forbidden calls under hidden names, which only the record of calls finds.
 HEARD = [
     (
         "layer_norm_vjp",
@@ -460,10 +460,10 @@ HEARD = [
 
 
 @pytest.mark.parametrize("case", HEARD, ids=lambda case: f"{case[0]}: {case[-2][:40]}")
-def test_what_an_answer_calls_is_heard_by_any_name(case):
+def test_an_answers_calls_are_recorded_under_any_name(case):
     *cells, name = case
     rule = find_check(cells[0])[1].by_hand
-    line = f"your code called `{name}` when it ran, in line 1; {rule.because}"
+    line = f"your code called `{name}` in line 1 during the check; {rule.because}"
     assert heard(*cells) == line
 
 
@@ -478,17 +478,17 @@ def test_what_an_answer_calls_is_heard_by_any_name(case):
         ("layer_norm_vjp", "n = nn.Linear(2, 2)", "(repr(n), repr(x), n.zero_grad(), x)[-1]"),
     ],
 )
-def test_what_is_not_torchs_own_or_never_runs_breaks_no_rule_by_the_record(exercise, cell, call):
+def test_foreign_or_unexecuted_code_breaks_no_rule_in_the_record(exercise, cell, call):
     assert heard(exercise, cell, call) == ""
 
 
 @pytest.mark.parametrize(("code", "words"), HIDDEN)
-def test_code_that_hides_what_it_uses_earns_nothing(code, words):
+def test_code_that_hides_its_calls_earns_nothing(code, words):
     assert words in said("layer_norm_vjp", code)
 
 
 @pytest.mark.parametrize(("before", "code", "words"), REACHES)
-def test_what_reaches_an_answer_is_judged(before, code, words):
+def test_code_that_an_answer_uses_is_judged(before, code, words):
     assert words in said("layer_norm_vjp", before, code)
 
 
@@ -503,12 +503,12 @@ def test_what_reaches_an_answer_is_judged(before, code, words):
 def test_the_courses_own_library_solves_no_exercise_by_hand(exercise, library, call):
     answer = f"def {exercise}(shape, t=None): return {call}"
     told = said(exercise, f"from {library} import {call.partition('(')[0]}", answer)
-    assert "which is of the course's own library, and the exercise does not name it" in told
+    assert "which is in the course's own library but is not named in the exercise" in told
 
 
 @pytest.mark.parametrize("cell", ELSEWHERE)
-def test_what_stands_elsewhere_costs_nothing(cell):
-    """Before the answer and after it, whatever it made."""
+def test_code_elsewhere_costs_nothing(cell):
+    """Cells before and after the answer, with any definitions."""
     answer = "def layer_norm_vjp(g, x, w):\n    return torch.exp(g) @ w"
     for cells in ([cell, answer], [answer, cell]):
         written = LearnerSource([SETUP])
@@ -551,7 +551,7 @@ def test_an_answer_may_be_debugged(line):
         "from helper import *",
     ],
 )
-def test_what_a_cell_binds_without_naming_it_is_refused_by_its_line(hides):
+def test_a_hidden_binding_is_refused_with_its_line(hides):
     check = find_check("layer_norm_vjp")[1]
     for name in ("layer_norm_vjp", "tool"):
         written = LearnerSource([SETUP])
@@ -563,14 +563,14 @@ def test_what_a_cell_binds_without_naming_it_is_refused_by_its_line(hides):
         written.add(f"y = 1\n{hides}", bound={1: ["y"], 2: [name]})
         told = RuleReader(check, written).refusal(None)
         if "import" in hides:
-            assert "is not installed where this is judged" in told
+            assert "is not installed on the judging machine" in told
         else:
-            assert f"binds `{name}` without naming it" in told
+            assert f"binds the name `{name}` without showing this name in its text" in told
             assert f"`{hides}`" in told
 
 
 @pytest.mark.parametrize("module", ["hood.learner.service", "helper"])
-def test_import_of_all_names_gives_no_builtin_that_the_module_does_not_have(module):
+def test_a_star_import_gives_no_builtin_that_the_module_lacks(module):
     answer = "def layer_norm_vjp(g, x, w):\n    return sum(reversed([g @ w]))"
     written = LearnerSource([SETUP, f"from {module} import *", answer])
     assert RuleReader(find_check("layer_norm_vjp")[1], written).refusal(None) == ""
@@ -579,42 +579,42 @@ def test_import_of_all_names_gives_no_builtin_that_the_module_does_not_have(modu
     assert "`reversed`" in RuleReader(find_check("layer_norm_vjp")[1], given).refusal(None)
 
 
-def test_what_a_cell_binds_by_a_call_that_declares_it_is_named():
+def test_a_binding_declared_by_a_call_is_named():
     written = LearnerSource(["def set_up():\n    global tool\n    tool = len", GOOD])
     written.add("set_up()", bound={1: ["tool"]})
     written.add("def layer_norm_vjp(g, x, w):\n    return tool(g)", bound={1: ["layer_norm_vjp"]})
     assert RuleReader(find_check("layer_norm_vjp")[1], written).refusal(None) == ""
 
 
-def test_a_cell_whose_text_binds_a_name_in_another_line_does_not_cover_for_it():
+def test_a_binding_in_another_line_does_not_hide_a_replacement():
     cell = "def layer_norm_vjp(g, x, w):\n    return g @ w\n\nexec('...')"
-    for line, words in ((1, ""), (2, ""), (4, "without naming it")):
+    for line, words in ((1, ""), (2, ""), (4, "without showing this name in its text")):
         written = LearnerSource()
         written.add(cell, bound={1: ["layer_norm_vjp"], line: ["layer_norm_vjp"]})
         assert words in RuleReader(find_check("layer_norm_vjp")[1], written).refusal(None)
 
 
-def test_names_without_number_are_refused():
+def test_too_many_names_are_refused():
     written = LearnerSource()
     written.add("import torch\nfrom torch import *", bound={2: ["*"]})
     written.add(GOOD)
     assert "too many names" in RuleReader(find_check("layer_norm_vjp")[1], written).refusal(None)
 
 
-def test_what_replaced_a_librarys_own_is_refused_where_the_answer_uses_it():
+def test_a_replaced_library_function_is_refused_if_the_answer_uses_it():
     around = Surroundings(frozenset({"torch.exp", "torch.nn.Linear.forward", "math.prod"}))
     for code in ("torch.exp(x)", "x.exp()", "nn.Linear(2, 2)(x)", "nn.modules.linear.Linear"):
         assert "something replaced it" in said("layer_norm_vjp", code, around=around), code
     for code in ("torch.sum(x)", "nn.LayerNorm(2)(x)", "math.sqrt(2)"):
         assert said("layer_norm_vjp", code, around=around) == "", code
     read = said("layer_norm_vjp", "torch.exp = lambda x: x", "torch.exp(x)", around=around)
-    assert read == ""  # a cell replaced it, and was read
+    assert read == ""  # a cell replaced it, and the cell was read
     operators = Surroundings(frozenset({"torch.Tensor.__matmul__"}))
     assert "`torch.Tensor.__matmul__`" in said("layer_norm_vjp", "x @ x", around=operators)
     shown = Surroundings(frozenset({"torch.Tensor.__repr__"}))
     assert said("layer_norm_vjp", "x @ x", around=shown) == ""
     recorder = "hood.judge.connection.torch_calls.OpRecorder.__torch_dispatch__"
-    for path in (recorder, "hood.judge.values.table.address"):  # what it rests on
+    for path in (recorder, "hood.judge.values.table.address"):  # the function it calls
         record = Surroundings(frozenset({path}))
         assert "something replaced it" in said("layer_norm_vjp", "x", around=record)
 
@@ -635,13 +635,13 @@ MANY = " + ".join(f"g{n}" for n in range(200))
     ],
     ids=["a chain of replacements", "by setattr", "many calls of much", "a chain of attributes"],
 )
-def test_a_reader_of_much_ends_soon(cell):
+def test_reading_much_code_ends_soon(cell):
     begun = time.process_time()
     said("layer_norm_vjp", "h = 1", cell, "(torch.a0, v599, t.exp)(x)")
     assert time.process_time() - begun < 10
 
 
-def test_a_reader_of_many_paths_gives_up_soon():
+def test_reading_many_paths_is_given_up_soon():
     lines = [f"if h: t = t.a{n}\nelse: t = t.b{n}" for n in range(40)]
     begun = time.process_time()
     told = said("layer_norm_vjp", "t = torch", "h = 1\n" + "\n".join(lines), "t.exp(x)")
@@ -665,7 +665,7 @@ GOOD = "def layer_norm_vjp(g, x, w): return g @ w"
         f"def later():\n    global layer_norm_vjp\n    {GOOD}",
     ],
 )
-def test_a_decoy_that_did_not_run_replaces_nothing(decoy):
+def test_a_decoy_without_execution_replaces_nothing(decoy):
     assert "uses `backward`" in said("layer_norm_vjp", WORK, decoy)
     assert "uses `backward`" in said("layer_norm_vjp", f"{WORK}\n{decoy}")
 
@@ -677,7 +677,7 @@ def test_a_cell_that_did_not_end_may_not_have_defined_anything():
     assert "uses `backward`" in look.refusal(None)
 
 
-def test_a_function_may_be_bound_anew_inside_another():
+def test_a_function_may_be_rebound_inside_another():
     cells = [
         GOOD,
         "def sneak():\n    global layer_norm_vjp\n    layer_norm_vjp = torch.func.grad\nsneak()",
@@ -693,13 +693,13 @@ def test_one_line_for_ipython_does_not_hide_a_cell():
     assert "uses `grad`" in said("layer_norm_vjp", GOOD, "%time layer_norm_vjp = torch.func.grad")
 
 
-def test_values_are_taken_when_the_cells_ran():
+def test_values_are_recorded_when_the_cells_run():
     kept = ["def tool(x): return torch.func.grad(x)", "J = tool(torch.exp)"]
     assert "uses `grad`" in said("layer_norm_vjp", *kept, "def tool(x): return x", "J @ x")
 
 
-# Forms of right answers that could be taken for something else: a name that stands for a tensor
-# here and for a function there, properties, special methods, words that are no names.
+# Forms of right answers that could be misread: a name that is a tensor here and a function there,
+# properties, special methods, words that are no names.
 HONEST = {
     "a function beside a tensor": "t, f = (x, lambda g: g)\nreturn f(t).sum(0)",
     "a function before a tensor": "f, t = (lambda g: g), x\nreturn f(t).sum(0)",
@@ -778,7 +778,7 @@ def test_a_file_beside_the_notebook_is_not_read_where_an_answer_uses_it():
     assert said("layer_norm_vjp", cells[0], "x", around=around) == ""
 
 
-def test_an_answer_that_no_cell_defines_is_not_read():
+def test_an_answer_without_a_defining_cell_is_not_read():
     told = said("layer_norm_vjp", "y = 'layer_norm_vjp'")
     assert "no cell defines" in told
 
@@ -786,9 +786,10 @@ def test_an_answer_that_no_cell_defines_is_not_read():
 @pytest.mark.parametrize("knows", [True, False], ids=["graded", "on a machine of one's own"])
 @pytest.mark.parametrize("path", sorted(ROOT.glob("source/*/*.ipynb")), ids=lambda p: p.stem)
 def test_the_labs_own_notebooks_keep_to_their_rules(path, knows):
-    """With all their checks and pictures, and whatever autograd is asked for there.
+    """The labs' cells are judged with all their checks and pictures, and with their use of
+    autograd.
 
-    Where `verify` judges in the notebook itself, it can't know which cells came with the lab.
+    If `verify` judges in the notebook itself, it can't know which cells came with the lab.
     """
     written = LearnerSource()
     for cell in nbformat.read(path, as_version=4).cells:
@@ -801,7 +802,7 @@ def test_the_labs_own_notebooks_keep_to_their_rules(path, knows):
                 assert [look.refusal(of) for of in things or [None]] == [""] * max(1, len(things))
 
 
-def test_what_comes_with_the_lab_is_trusted():
+def test_the_labs_own_cells_are_trusted():
     written = LearnerSource()
     written.add("exec('x = 1')", given=True)
     written.add(GOOD)
@@ -816,14 +817,14 @@ def test_what_comes_with_the_lab_is_trusted():
 
 @pytest.fixture
 def _pythons_own_depth():
-    """Python's own limit, which what other tests imported may have raised."""
+    """Python's own limit; modules of other tests may have raised it."""
     before = sys.getrecursionlimit()
     sys.setrecursionlimit(1000)
     yield
     sys.setrecursionlimit(before)
 
 
-def test_what_torch_calls_as_the_answer_is_called_is_told_by_its_path():
+def test_a_torch_function_with_the_answers_name_is_named_by_its_path():
     written = LearnerSource(
         [
             "from torch.optim._functional import adamw as torchs",
@@ -836,10 +837,10 @@ def test_what_torch_calls_as_the_answer_is_called_is_told_by_its_path():
 
 
 @pytest.mark.usefixtures("_pythons_own_depth")
-def test_what_is_too_deep_to_read_is_said():
+def test_too_deep_code_is_reported():
     deep = "y = " + "not " * 100_000 + "x"
     assert "a cell that is nested too deeply" in said("layer_norm_vjp", deep, GOOD)
-    # from Python 3.13 on this much is read; then what it hides is told
+    # from Python 3.13 on, code of this depth is read, and the evasion in it is reported
     assert said("layer_norm_vjp", "y = " + "not " * 5000 + "__import__('os').system('')", "y")
     assert "nested too deeply" in said("layer_norm_vjp", "not " * 2000 + "x")
     written = LearnerSource([GOOD])
@@ -854,7 +855,7 @@ def names_refused(rule, source, name="Dropout"):
     return re.findall(r"uses `(\w+)`", told)
 
 
-def test_an_attribute_that_the_code_gave_itself_is_its_own():
+def test_an_attribute_set_by_the_code_is_its_own():
     rule = ByHand("write it out", forbid_names=frozenset({"dropout", "Dropout"}))
     own = """
         class Dropout(nn.Module):
@@ -892,7 +893,7 @@ def run_module(plan, *requests):
         ("pass", "print(getattr(value, name))"),
     ],
 )
-def test_how_ones_own_attributes_are_kept_may_be_written(made, assigned):
+def test_own_attribute_access_may_be_defined(made, assigned):
     assert said("run_module", MODULE.format(made, assigned)) == ""
 
 
@@ -903,7 +904,7 @@ def test_how_ones_own_attributes_are_kept_may_be_written(made, assigned):
         ("self.kept = nn.ParameterDict()", "uses `ParameterDict`"),
         ("self.kept = nn.__dict__['Mod' + 'ule']()", "uses `__dict__`"),
         ("self.kept = torch.__dict__['nn'].Module()", "`torch.__dict__`"),
-        ("self.kept = getattr(nn, 'Mod' + 'ule')()", "only known when it runs"),
+        ("self.kept = getattr(nn, 'Mod' + 'ule')()", "known only at run time"),
         ("self.kept = vars(nn)['Mod' + 'ule']()", "uses `__dict__`"),
         ("self.kept = Inner()", "uses `Module`"),
         (
@@ -914,13 +915,13 @@ def test_how_ones_own_attributes_are_kept_may_be_written(made, assigned):
         ("exec('self.kept = nn.Module()')", "runs text as code"),
     ],
 )
-def test_torchs_modules_may_not_be_inside_a_module_of_ones_own(made, words):
+def test_torchs_modules_may_not_be_inside_an_own_module(made, words):
     inner = "class Inner(nn.Module): pass"
     assert words in said("run_module", inner, MODULE.format(made, "pass"))
 
 
 def attention_of(lines, step="{} = {}", helper=""):
-    """A MultiHead of so many lines, and a helper in a cell of its own."""
+    """A MultiHead with this number of lines, and a helper in a separate cell."""
     body = "\n".join("        " + step.format("x", f"x + {n}") for n in range(lines - 3))
     return (
         helper,
@@ -970,6 +971,6 @@ def test_a_rule_may_bound_the_lines_of_an_answer_and_its_helpers(cells, count):
         "from utils.minigpt import load_minigpt; return load_minigpt().blocks[0].attention(x)",
     ],
 )
-def test_attention_of_a_library_is_not_attention_by_hand(line):
+def test_library_attention_is_not_attention_by_hand(line):
     code = f"class MultiHead(nn.Module):\n    def forward(self, x, allowed=None):\n        {line}"
     assert said("MultiHead", code) != ""

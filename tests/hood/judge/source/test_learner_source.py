@@ -6,7 +6,7 @@ HELPED = ["def stride(t):\n    return t.stride()\n", "def f(t):\n    return stri
 
 
 def lines(name, cells):
-    """The lines of all that a name stands for."""
+    """The source lines of everything that a name refers to."""
     return [one.node.lineno for one, _, _ in LearnerSource(cells).behind(name)]
 
 
@@ -16,7 +16,7 @@ def test_the_last_definition_counts():
     assert lines("g", cells) == []
 
 
-def test_helpers_come_along_each_once():
+def test_helpers_are_included_once_each():
     written = LearnerSource([*HELPED, "unused = 3"])
     assert written.reads("f") == {"stride"}
     assert written.lines_behind("f") == 4
@@ -39,16 +39,16 @@ def test_helpers_come_along_each_once():
         "def later():\n    global g\n    g = f",
     ],
 )
-def test_however_it_is_bound(last):
+def test_any_kind_of_binding_is_found(last):
     assert {"f", "stride"} <= LearnerSource([*HELPED, last]).reads("g")
 
 
-def test_cells_that_never_ran_are_passed_over():
+def test_cells_that_never_ran_are_skipped():
     assert lines("f", ["def f(:\n", "!ls", "x = !ls"]) == []
     assert lines("f", [*HELPED, "def f(:"]) == [1, 1]
 
 
-def test_functions_that_call_each_other_come_to_an_end():
+def test_mutual_recursion_ends():
     assert lines("a", ["def a():\n    b()", "def b():\n    a()"]) == [1, 1]
 
 
@@ -65,6 +65,6 @@ def f(x, *, w=5):
     assert LearnerSource([code]).reads("f") == {"z"}
 
 
-def test_what_is_too_deep_is_not_read():
+def test_too_deep_code_is_not_read():
     deep = "f = " + "not " * 2000 + "1"
     assert lines("f", [*HELPED, deep]) == [1, 1]

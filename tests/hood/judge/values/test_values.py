@@ -1,4 +1,4 @@
-"""Kinds of values: one table, in which torch stands only where it is loaded."""
+"""Kinds of values: one table, which contains torch only if it is loaded."""
 
 import subprocess
 import sys
@@ -83,14 +83,14 @@ def test_an_array_is_sent_written_and_equal_to_itself(array):
 
 
 @pytest.mark.parametrize(
-    "array", [np.array(["a"]), np.array([None]), np.array([1.0], ">f8"), np.float128([1])]
+    "array", [np.array([1.0], ">f8"), np.float128([1]), np.array(["NaT"], "M8")]
 )
-def test_an_array_of_anything_but_numbers_is_refused(array):
-    with pytest.raises(TypeError, match="not of plain numbers"):
+def test_an_array_must_contain_numbers(array):
+    with pytest.raises(TypeError, match="not plain numbers|an array of datetime64"):
         copy_by_value(array)
 
 
-def test_arrays_and_tensors_are_told_apart_and_worded_alike():
+def test_arrays_and_tensors_are_distinguished_and_described_alike():
     x = np.array([[1.0, 2.0, 4.0], [8.0, 16.5, 32.0]])
     assert compare(torch.from_numpy(x), x).summary == "expected a NumPy array, got a tensor"
     assert compare(x, torch.from_numpy(x)).summary == "expected a tensor, got a NumPy array"
@@ -112,7 +112,7 @@ def test_arrays_are_drawn_like_tensors():
         draw.array((2,), layout="round")
 
 
-def test_a_row_is_found_by_what_a_value_is():
+def test_a_values_row_is_found_by_its_type():
     class Named(np.ndarray):
         pass
 

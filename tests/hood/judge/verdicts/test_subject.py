@@ -60,7 +60,7 @@ def test_operators_are_traced_on_request():
     assert subject.calls[0].ops == ("aten.t", "aten.mm")
 
 
-def test_calls_are_heard_on_request_also_where_it_raises():
+def test_calls_are_recorded_on_request_even_if_it_raises():
     def code(x):
         x.t().softmax(-1)
         raise ValueError(torch.exp(x))
@@ -159,7 +159,7 @@ def test_a_forward_that_writes_to_its_input_has_gradients():
         ("a colon at the end:", "a colon at the end:"),
     ],
 )
-def test_the_telling_line_of_a_message(said, shown):
+def test_the_relevant_line_of_a_message_is_found(said, shown):
     def raises():
         raise RuntimeError(said)
 
@@ -168,14 +168,14 @@ def test_the_telling_line_of_a_message(said, shown):
     assert raised.value.message == shown
 
 
-def test_several_functions_and_plain_values():
+def test_several_functions_and_plain_values_are_allowed():
     subject = Subject(InProcess({"f": lambda x: x + 1}))
     assert subject["f"](1) == 2
     assert Subject(InProcess({"answer": 42})).value() == {"answer": 42}
 
 
 class _Doubling(TorchDispatchMode):
-    """Counts, and changes nothing."""
+    """A counter without side effects."""
 
     def __init__(self):
         super().__init__()
@@ -208,7 +208,7 @@ def test_only_functions_of_drivers_are_drivers(name):
         Subject(InProcess(_Doubling)).drive(name)
 
 
-def test_what_a_driver_observes_is_a_claim():
+def test_a_drivers_observation_is_a_claim():
     subject = Subject(InProcess(lambda words: words.append("more")))
     assert subject.drive("functions:keeping", ["some"])["arguments"] == [["some", "more"]]
     assert list(subject.claims) == [INPUTS_KEPT]
@@ -231,7 +231,7 @@ def test_what_a_driver_observes_is_a_claim():
         (lambda came: read_whole([{"all": (came,)}]), True),
     ],
 )
-def test_only_what_a_case_reads_is_claimed(reads, claimed):
+def test_only_values_that_a_case_reads_are_claims(reads, claimed):
     subject = Subject(InProcess(lambda words: len(words)))
     reads(subject.drive("functions:keeping", ["some"]))
     assert list(subject.claims) == [INPUTS_KEPT] * claimed
@@ -259,10 +259,10 @@ def test_a_driver_that_declares_nothing_is_not_asked(monkeypatch):
 
 
 @pytest.mark.parametrize("came", [{"result": 1, "graphs": 1}, 1, None])
-def test_what_a_driver_does_not_declare_is_refused(came, monkeypatch):
+def test_undeclared_values_of_a_driver_are_refused(came, monkeypatch):
     monkeypatch.setattr(functions, "keeping", driver("result")(lambda thing: came))
     subject = Subject(InProcess(_Doubling))
-    with pytest.raises(NotByValue, match="expected what the driver declares"):
+    with pytest.raises(NotByValue, match="expected the form that the driver declares"):
         subject.drive("functions:keeping")
 
     def ends(thing):
@@ -270,11 +270,11 @@ def test_what_a_driver_does_not_declare_is_refused(came, monkeypatch):
         yield
 
     monkeypatch.setattr(functions, "keeping", driver("result")(ends))
-    with pytest.raises(NotByValue, match="expected what the driver declares"):
+    with pytest.raises(NotByValue, match="expected the form that the driver declares"):
         subject.drive_generator("functions:keeping").resume()
 
 
-def test_what_a_driver_can_not_use_is_the_learners_error():
+def test_a_value_that_a_driver_cannot_use_is_the_learners_error():
     with pytest.raises(SubjectRaised):
         Subject(InProcess(3)).drive("dispatch:log_ops", "in place", torch.ones(2))
 
@@ -327,20 +327,20 @@ def test_two_generators_of_one_function_take_turns():
     assert one.take(3) == [3, 4, 5]
 
 
-def test_what_is_no_generator_is_refused_as_one_and_a_generator_as_a_value():
+def test_a_value_is_refused_as_a_generator_and_a_generator_as_a_value():
     rows = Subject(InProcess(lambda n: [n]))
     assert refused(rows.generator, 2) == "a list: expected a generator"
     assert "a value of type generator" in refused(Subject(InProcess(echo)), 2)
 
 
-def test_a_generator_is_resumed_so_often_and_no_more(monkeypatch):
+def test_the_number_of_resumptions_of_a_generator_is_limited(monkeypatch):
     monkeypatch.setattr("hood.judge.verdicts.subject.MAX_RESUMES", 3)
     generator = Subject(InProcess(itertools.count)).generator()
-    assert refused(generator.take, 4) == "a generator that goes on after 3 values"
+    assert refused(generator.take, 4) == "a generator of more than 3 values"
     assert Subject(InProcess(lambda: iter("ab"))).generator().take(9) == ["a", "b"]
 
 
-def test_what_a_generator_raises_and_what_it_cannot_send_is_told():
+def test_exceptions_and_unsupported_values_of_a_generator_are_reported():
     def broken():
         yield object()
         raise KeyError("here")
@@ -352,7 +352,7 @@ def test_what_a_generator_raises_and_what_it_cannot_send_is_told():
 
 
 @pytest.mark.parametrize("lie", [("stop", 1), ["yield", 1], ("yield",), 7, None])
-def test_a_false_word_from_a_generator_is_no_answer(lie):
+def test_a_forged_message_from_a_generator_is_no_answer(lie):
     class Lying(InProcess):
         def ask(self, request):
             reply = super().ask(request)

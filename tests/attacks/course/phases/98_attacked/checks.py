@@ -4,7 +4,7 @@ import torch
 
 from hood.judge.checks.exercise import ByHand, Check, case
 
-# Looked for in whatever gets out of a sandbox.
+# Tests search for this text in everything that leaves a sandbox.
 CANARY = "canary-of-the-checks"
 
 twice = Check("twice", parts={"any tensor": 2}, reads="Two times a tensor")
@@ -32,7 +32,7 @@ def _(x):
 @row_sums.cases
 def _(draw):
     yield case("floats", draw.tensor(draw.shape(2)))
-    # All positive: the lazy learner's zeros must never be right by chance.
+    # All numbers are positive, because the lazy learner's zeros must never be right by chance.
     yield case("integers", draw.tensor(draw.shape(2), dtype=torch.int64).abs() + 1)
 
 

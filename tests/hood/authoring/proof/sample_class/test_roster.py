@@ -1,4 +1,4 @@
-"""The sample class of any lab: everyone in it is possible, and everything is in it."""
+"""The sample class of any lab: its scores are possible, and it covers all answers."""
 
 import json
 
@@ -57,8 +57,8 @@ def test_every_score_is_predicted_and_possible(lab, learners):
         assert all(0 <= (points or 0) <= full[name] for name, points in learner.predicted.items())
 
 
-def test_who_earns_all_points_keeps_the_rules_by_hand(lab, learners):
-    """What is told without running anything; ``make proof`` grades the whole class."""
+def test_learners_with_all_points_keep_the_rules_by_hand(lab, learners):
+    """Checked without running code; ``make proof`` grades the whole class."""
     given = {cell.source for cell in lab.release.cells}
     best = [one for one in learners if one.predicted == lab.full()]
     assert any("prints warnings" in one.story for one in best)
@@ -81,7 +81,7 @@ def test_every_misconception_and_every_alternate_is_handed_in(lab, learners):
             assert exercise.written(candidate) in handed_in, (exercise.name, candidate.name)
 
 
-def test_a_sample_hands_in_what_its_seed_draws_and_other_seeds_draw_the_rest(lab):
+def test_a_sample_hands_in_the_answers_of_its_seed_and_other_seeds_draw_the_rest(lab):
     handed_in = "\n".join(_code(learner.data) for learner in make_sample(lab, "one"))
     for exercise in asked(lab):
         drawn, every = sampled(exercise, "one"), exercise.check.misconceptions
@@ -104,7 +104,7 @@ def test_a_release_is_never_changed(lab):
     assert json.dumps(lab.release) == before
 
 
-def test_a_lab_that_was_not_built_is_said(tmp_path):
+def test_a_lab_that_was_not_built_is_named(tmp_path):
     with pytest.raises(UserError, match="hood build"):
         load_lab(tmp_path, "01_nothing")
 

@@ -1,0 +1,1 @@
+"""What the lessons of this course import, and what its sandboxes start with."""
