@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
@@ -328,17 +328,25 @@ def swapped(
         }
 
 
-def with_attention(model: MiniGPT, attention: Callable) -> MiniGPT:
-    """Let all blocks of a MiniGPT use ``attention(q, k, v, True)``."""
-    for one in model.modules():
-        if isinstance(one, minigpt.CausalSelfAttention):
-            one.forward = functools.partial(_mixed, one, attention)  # type: ignore[method-assign]
-    return model
+class _Weights:
+    """Stands for the weights of q and k. Multiplied by v, it calls ``attention(q, k, v, True)``."""
+
+    def __init__(self, attention: Callable, q: Tensor, k: Tensor) -> None:
+        self._attend = functools.partial(attention, q, k)
+
+    def __matmul__(self, v: Tensor) -> Tensor:
+        return self._attend(v, True)
 
 
-def _mixed(own: Any, attention: Callable, x: Tensor) -> Tensor:
-    q, k, v = (own._split(part(x)) for part in (own.query, own.key, own.value))
-    return own.output(attention(q, k, v, True).transpose(1, 2).flatten(2))
+class _Pattern(nn.Module):
+    """Takes the place of the module that computes the weights in MiniGPT's attention."""
+
+    def __init__(self, attention: Callable) -> None:
+        super().__init__()
+        self._attention = attention
+
+    def forward(self, q: Tensor, k: Tensor) -> _Weights:
+        return _Weights(self._attention, q, k)
 
 
 @driver("sentences", "logits")
@@ -351,6 +359,8 @@ def written(
     tokens, (B, T).
     """
     with torch.no_grad():
-        model = with_attention(load_minigpt(), attention)
+        model = load_minigpt()
+        for block in model.blocks:
+            block.attention.pattern = _Pattern(attention)
         found = [generate(who, verb=verb, tense=tense, model=model) for who, verb, tense in asked]
         return {"sentences": found, "logits": model(tokens)}
