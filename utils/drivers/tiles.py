@@ -360,7 +360,8 @@ def written(
     """
     with torch.no_grad():
         model = load_minigpt()
-        for block in model.blocks:
-            block.attention.pattern = _Pattern(attention)
+        for one in model.modules():
+            if isinstance(one, minigpt.CausalSelfAttention):
+                one.pattern = _Pattern(attention)  # type: ignore[assignment]
         found = [generate(who, verb=verb, tense=tense, model=model) for who, verb, tense in asked]
         return {"sentences": found, "logits": model(tokens)}
