@@ -23,7 +23,7 @@ from hood.learner import one_line, service
 from hood.learner.contents import ROOT
 from hood.phase_paths import copy_of
 
-JUDGE = "hood.judge.verdicts.judge"  # a class's copy of the course does not have this module
+JUDGE = "hood.judge.verdicts"  # a copy without checks does not have this package
 VERIFY = "verify("  # a graded cell of the instructor's copy calls this
 UNSOLVED = "This copy of the course does not have the solutions."
 ABSENT = (

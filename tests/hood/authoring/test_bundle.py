@@ -18,6 +18,7 @@ from hood.authoring.bundle import COPIES, archive, learner_course, learner_files
 from hood.authoring.notebooks.notebook import to_notebook
 from hood.authoring.notebooks.release import generate
 from hood.authoring.notebooks.text import Refused
+from hood.learner.check import ABSENT, UNSOLVED
 from hood.notebook_file import to_bytes
 from hood.phase_paths import ROOT
 from tests.hood.authoring.example import CHECKS, COURSE, PYPROJECT, lab, readable
@@ -216,16 +217,22 @@ def test_visible_checks_and_drivers_need_only_packed_files(tmp_path):
         "import torch, hood, utils.instruments.world, utils.drivers.functions\n"
         "from utils.notebook.expect import expect_close\n"
         "expect_close('x', torch.ones(2), [1.0, 1.0])\n"
+        "from hood.learner.check import check, solution\n"
+        "check('grid_size')\n"
+        "solution('grid_size')\n"
         "print(hood.__file__)"
     )
+    quiet = {name: value for name, value in os.environ.items() if name != NBGRADER}
     done = subprocess.run(
         [sys.executable, "-c", code],
         cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": str(tmp_path), "HOME": str(tmp_path)},
+        env=quiet | {"PYTHONPATH": str(tmp_path), "HOME": str(tmp_path)},
         capture_output=True,
         text=True,
     )
     assert str(tmp_path) in done.stdout, done.stdout + done.stderr
+    assert ABSENT in done.stdout
+    assert UNSOLVED in done.stdout
 
 
 def test_the_archive_is_the_same_every_time():

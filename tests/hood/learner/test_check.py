@@ -1,6 +1,5 @@
 """`check` in a lab: when it judges, and when it stays silent."""
 
-import importlib.util
 
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
@@ -48,20 +47,6 @@ def test_the_instructors_copy_judges_once(asked, shell):
     assert asked == []
     shell.run_cell('check("f")', store_history=True)
     assert asked == ["f"]
-
-
-def test_a_copy_without_checks_says_so(asked, monkeypatch, capsys):
-    whole = importlib.util.find_spec
-    monkeypatch.setattr(
-        importlib.util,
-        "find_spec",
-        lambda name: None if name == "hood.judge.verdicts.judge" else whole(name),
-    )
-    asking.check("byte_offset")
-    assert asked == []
-    assert capsys.readouterr().out.strip() == asking.ABSENT
-    asking.solution("byte_offset")
-    assert capsys.readouterr().out.strip() == asking.UNSOLVED
 
 
 def test_a_lab_opened_in_the_release_links_the_copy(shell, monkeypatch, tmp_path):
