@@ -201,9 +201,9 @@ class Verdict:
     def unexampled(self) -> dict[str, str]:
         """Return the parts that should get an example, each with its misconception's name, or "".
 
-        These are wrong parts that broke no rule: the first part with each misconception, and all
-        parts without a misconception. After a stopped call the result is empty, because a call of
-        an example would also be stopped.
+        These are wrong parts that broke no rule. If several parts have the same misconception, only
+        the first of them gets an example. After a stopped call the result is empty, because a call
+        of an example would also be stopped.
         """
         stopped = (Cause.TIMEOUT, Cause.TOO_MUCH_OUTPUT)
         if any(part.cause in stopped for part in self.parts):

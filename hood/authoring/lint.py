@@ -186,7 +186,7 @@ def code_faults(cell: TextCell) -> Faults:
     else:
         for index, line in enumerate(cell.source.split("\n")):
             if match := LIVE_MARKUP.search(line):
-                yield f"live markup {match[0]!r} in a lab: remove it", index
+                yield f"a browser would run or load {match[0]!r}: remove it from the lab", index
     for role, (begin, end) in REGIONS.items():
         try:
             found = regions(cell.source, begin, end)

@@ -116,6 +116,6 @@ def course_toml(root: Path) -> Iterator[str]:
     yield summary(course.Phase)
     yield table(head, keys(course.Phase, places))
     yield "## An example"
-    yield "The file of this course, up to its first phase:"
+    yield "The `course.toml` of this course, up to and including the first phase:"
     content = (root / course.FILE).read_text(encoding="utf-8")
     yield fenced("toml", "[[phases]]".join(content.split("[[phases]]")[:2]))

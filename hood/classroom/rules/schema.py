@@ -294,7 +294,7 @@ class LatePolicy(Part):
     last_day: Count | None = None
 
     def is_over(self, days: int) -> bool:
-        """Return whether work that is this many days late no longer counts."""
+        """Return whether work no longer counts if it is this many days late."""
         return self.last_day is not None and days > self.last_day
 
 

@@ -212,7 +212,7 @@ REFUSALS = {
     "script": (
         "# Solve it from top to bottom.\n",
         "# <script>alert(1)</script>\n",
-        "live markup '<script'",
+        "a browser would run or load '<script'",
         "<script>",
     ),
     "silent figure": (

@@ -103,7 +103,11 @@ class _Machine:
             self.work(2500)
 
     def operator(self, op: str, kernel: str, ns: float, own: float = 2000) -> None:
-        """An operator that launches a kernel of `ns`, and takes `own` on the host."""
+        """Record an operator that launches a kernel.
+
+        The kernel runs for `ns` nanoseconds. Before the launch, the operator itself takes `own`
+        nanoseconds on the host.
+        """
         with self.host(op, "op"):
             self.work(own)
             self.start("cudaLaunchKernel", kernel, ns)
