@@ -1,9 +1,9 @@
 """Find the misconception that a learner's code behaves like, if there is one.
 
 A misconception is wrong code that is stored with its check. A misconception *explains* a failed
-case if, in this case, its outcome is exactly the outcome of the learner's code. A misconception is *contradicted*
-if there is a case in which it is wrong, and in which the learner's code is right, or is wrong in
-another way.
+case if, in this case, its outcome is exactly the outcome of the learner's code. A misconception is
+*contradicted* if there is a case in which it is wrong, and in which the learner's code is right, or
+is wrong in another way.
 
 For a part that was failed, a misconception is
 
