@@ -35,6 +35,7 @@ os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
 
 import hood  # before nbformat, which then imports a second faster, see hood  # noqa: F401
 from hood.grader.inside.long_lived import long_lived
+from hood.grader.sandbox import SandboxedKernel
 from hood.phase_paths import ROOT
 from utils.instruments.toolchain import inductor_lacks
 
@@ -213,6 +214,17 @@ class ByGroup(LoadScopeScheduling):
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log) -> LoadScopeScheduling:
     return ByGroup(config, log)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def busy() -> Iterator[None]:
+    """Let kernels run ten times as long by the clock, because tests keep the machine busy.
+
+    Otherwise a kernel with a limit of 1 s is given up after 10 s.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(SandboxedKernel, "waits", 10 * SandboxedKernel.waits)
+        yield
 
 
 @pytest.fixture(scope="session")

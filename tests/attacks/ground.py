@@ -42,7 +42,7 @@ from hood.grader.course import nbgrader_config
 from hood.grader.execution import examiner, execute
 from hood.grader.execution.execute import Execute
 from hood.grader.execution.graded_cell import is_verified, read_verdicts
-from hood.grader.sandbox import Limits, ZygoteDied
+from hood.grader.sandbox import Limits
 from hood.grader.sandbox.warm_process import warm
 from hood.grader.submission.files import read_notebooks
 from hood.grader.submission.rebuild import as_recorded, rebuild
@@ -211,12 +211,7 @@ class Ground:
             with_page: whether to write the feedback.
         """
         begun, before = time.monotonic(), _memory(reset=True)
-        try:
-            nb, scores = graded(path, self.source, self.config, cell_seconds)
-        except ZygoteDied as error:
-            if "too busy" not in str(error):
-                raise
-            return self.grade(path, 2 * cell_seconds, with_page)  # the tests keep the machine busy
+        nb, scores = graded(path, self.source, self.config, cell_seconds)
         seed = nb.metadata.open_the_hood.seed
         page = page_of(nb, scores, self.config, str(self.course)) if with_page else ""
         said = "\n".join(note["message"] for note in nb.metadata.open_the_hood.notes)

@@ -689,6 +689,7 @@ def test_the_graders_wait_for_a_processor_is_not_a_sandboxs_time() -> None:
 def test_if_the_wall_clock_limit_comes_first_the_machine_is_blamed(monkeypatch) -> None:
     with Inmate() as inmate:
         monkeypatch.setattr(inmate.kernel, "passed", lambda: 0.0)  # it gets no processor at all
+        monkeypatch.setattr(inmate.kernel, "waits", usage.WAITS)
         begun = time.monotonic()
         with pytest.raises(ZygoteDied, match="too busy"):
             inmate.kernel.run("__import__('time').sleep(3600)", 0.2)
