@@ -202,11 +202,12 @@ class _Passed(Exception):
 
 
 class _Limit:
-    """A limit in seconds of a kernel's own time; the limit by the clock is ``waits`` times as long."""
+    """A limit in seconds of a kernel's own time, and one by the clock, ``waits`` times as long."""
 
     def __init__(self, kernel: Kernel, seconds: float) -> None:
         self._kernel = kernel
-        self._until, self._end = kernel.passed() + seconds, time.monotonic() + kernel.waits * seconds
+        self._until = kernel.passed() + seconds
+        self._end = time.monotonic() + kernel.waits * seconds
 
     def left(self) -> float:
         """Return how many seconds to wait before the next call.

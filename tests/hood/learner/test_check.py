@@ -1,6 +1,5 @@
 """`check` in a lab: when it judges, and when it stays silent."""
 
-
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
 
