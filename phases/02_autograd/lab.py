@@ -1151,16 +1151,17 @@ def train_head(
     ### END SOLUTION
 
 # %% [markdown]
-# MiniGPT has never seen this sentence, and its first word surprises it most. Your gradients and
-# autograd's train a copy of its head, each for eight steps.
+# MiniGPT finds this sentence very unlikely: its loss is above 10. Your gradients train a copy of the
+# head for eight steps, and so do autograd's.
 
 # %%
+model, tokenizer = load_minigpt(), load_tokenizer()
 tokens = torch.tensor([tokenizer.encode("ayer nosotros comemos pan .")])
 x, targets = model.hidden(tokens[:, :-1])[0].detach(), tokens[0, 1:]
 start = (model.lm_head.weight.detach(), model.lm_head.bias.detach())
-mine, weight, bias = train_head(x, *start, targets, lr=0.01, steps=8)
+mine, weight, bias = train_head(x, *start, targets, lr=0.02, steps=8)
 theirs = [one.clone().requires_grad_() for one in start]
-optimizer, losses = torch.optim.SGD(theirs, lr=0.01), []
+optimizer, losses = torch.optim.SGD(theirs, lr=0.02), []
 for _ in range(8):
     loss = torch.nn.functional.cross_entropy(x @ theirs[0].T + theirs[1], targets)
     optimizer.zero_grad()
