@@ -1,15 +1,17 @@
 # ---
 # jupyter:
 #   kernelspec: {display_name: Python 3, language: python, name: python3}
-#   open_the_hood: {title: "Lab 02: Autograd by hand", points: 44, cell_seconds: 60}
+#   open_the_hood: {title: "Lab 02: Autograd by hand", points: 48, cell_seconds: 60}
 # ---
 
 # %% [markdown]
 # # Lab 02: Autograd by hand
 #
-# Eleven exercises and one question, 44 points, about three and a half hours. They follow
-# [lesson 02](../../notebooks/02_autograd.ipynb). You begin with three lines on paper and end with
-# the gradients of a trained language model's last layer.
+# Twelve exercises and one question, 48 points, a little over three hours without the *further*
+# exercise 11, which takes half an hour more. A class may leave it out, or count it as a bonus.
+# Otherwise all points count. The lab follows [lesson 02](../../notebooks/02_autograd.ipynb). You
+# begin with three lines on paper, and at the end your gradients train a language model's last
+# layer.
 #
 # The rule of this lab: you derive every gradient yourself. Your answers may not use
 # `torch.autograd` or `torch.func`, a tensor's `backward`, `grad` or `requires_grad_`, or the
@@ -838,9 +840,9 @@ verify("run_softmax", run_softmax)
 # %% [markdown]
 # ## 11 · Run it again
 #
-# *Hard, 30 minutes, 4 points: one each for the gradients, for what is kept, for random numbers, and
-# for inputs that are written over. The check observes in your own process what is kept and how
-# often a function runs.*
+# *Further, hard, 30 minutes, 4 points: one each for the gradients, for what is kept, for random
+# numbers, and for inputs that are written over. The check observes in your own process what is kept
+# and how often a function runs.*
 # From the lesson: [Kept, or computed again](../../notebooks/02_autograd.ipynb#cell-id=kept-or-computed-again).
 #
 # A graph keeps what its nodes have saved until backward has used it, and this fills a GPU.
@@ -1090,11 +1092,104 @@ verify("lm_head", cross_entropy_vjp=cross_entropy_vjp, lm_head_gradients=lm_head
 ### END HIDDEN TESTS
 
 # %% [markdown]
+# ## 13 · The head learns
+#
+# *Medium, 15 minutes, 4 points: one each for one step, for several steps, for large logits, and for
+# MiniGPT's head.*
+# From the lesson: [Cross-entropy: what came minus what should have come](../../notebooks/02_autograd.ipynb#cell-id=cross-entropy-what-came-minus-what-should-have-come).
+#
+# What are all these gradients for? If you subtract a small part of them from the weights, the loss
+# falls. Then you compute new gradients, and subtract again. This is *stochastic gradient descent*
+# (SGD), and a language model is trained by little more. Here your own gradients do it.
+#
+# `train_head(x, weight, bias, targets, lr, steps)` trains the head of exercise 12 and returns
+# `(losses, weight, bias)`. Each step
+#
+# - computes the mean cross-entropy of `x @ weight.T + bias` and the targets, and appends it to the
+#   list `losses`, as a Python float. So each loss is the loss *before* its step;
+# - computes the gradients of this loss for weight and bias;
+# - subtracts `lr` (the learning rate, a float above 0) times the gradient, from the weight and from
+#   the bias.
+#
+# The returned weight and bias are those after the last step. `x` is not trained, and the tensors
+# that you get keep their values. With `steps=0` the list is empty, and weight and bias are the old
+# ones. As in exercise 12, N is at least 1, and logits may reach ±1,000. A loss is then large, but
+# finite. torch may compute the loss for you, but not its gradients.
+#
+# <details><summary>The first loss is right, and the others are not</summary>
+#
+# The gradients belong to the weights at which they were computed. After each step the weights are
+# others, so everything in the step is computed again.
+# </details>
+# <details><summary>The loss is inf or nan</summary>
+#
+# A probability of e⁻²⁰⁰⁰ is rounded to 0, and the log of 0 is −inf. `log_softmax` computes the log
+# without this detour.
+# </details>
+
+# %% solution="train_head"
+def train_head(
+    x: torch.Tensor,
+    weight: torch.Tensor,
+    bias: torch.Tensor,
+    targets: torch.Tensor,
+    lr: float,
+    steps: int,
+) -> tuple[list[float], torch.Tensor, torch.Tensor]:
+    """The loss before each step of SGD, and the weight and the bias after the last step."""
+    ### BEGIN SOLUTION
+    rows, losses = torch.arange(len(targets)), []
+    for _ in range(steps):
+        log_p = torch.log_softmax(x @ weight.T + bias, -1)
+        losses.append(-log_p[rows, targets].mean().item())
+        excess = log_p.exp()
+        excess[rows, targets] -= 1
+        change = lr / len(targets) * excess
+        weight = weight - change.T @ x
+        bias = bias - change.sum(0)
+    return losses, weight, bias
+    ### END SOLUTION
+
+# %% [markdown]
+# MiniGPT finds this sentence very unlikely: its loss is above 10. Your gradients train a copy of the
+# head for eight steps, and so do autograd's.
+
+# %%
+model, tokenizer = load_minigpt(), load_tokenizer()
+tokens = torch.tensor([tokenizer.encode("ayer nosotros comemos pan .")])
+x, targets = model.hidden(tokens[:, :-1])[0].detach(), tokens[0, 1:]
+start = (model.lm_head.weight.detach(), model.lm_head.bias.detach())
+mine, weight, bias = train_head(x, *start, targets, lr=0.02, steps=8)
+theirs = [one.clone().requires_grad_() for one in start]
+optimizer, losses = torch.optim.SGD(theirs, lr=0.02), []
+for _ in range(8):
+    loss = torch.nn.functional.cross_entropy(x @ theirs[0].T + theirs[1], targets)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    losses.append(loss.item())
+print("autograd:", *(f"{one:.3f}" for one in losses))
+expect_close("the losses", torch.tensor(mine), losses, atol=1e-5)
+expect_close("the weight", weight, theirs[0].detach(), atol=1e-5)
+expect_close("the bias", bias, theirs[1].detach(), atol=1e-5)
+expect_equal("MiniGPT's own head", start[0], load_minigpt().lm_head.weight.detach())
+
+# %% test="train_head" points=4
+# Graded
+check("train_head")
+three = train_head(torch.eye(2), torch.zeros(2, 2), torch.zeros(2), torch.tensor([1, 0]), 0.5, 3)
+expect_equal("three losses", len(three[0]), 3)
+expect_close("the first is log 2", torch.tensor(three[0][0]), 0.6931, atol=1e-3)
+### BEGIN HIDDEN TESTS
+verify("train_head", train_head)
+### END HIDDEN TESTS
+
+# %% [markdown]
 # ## Done
 #
 # Use *Kernel → Restart Kernel and Run All Cells* once more, so that you know your notebook works
 # from top to bottom, then save it.
 #
-# You have now computed, with your own matrix products and sums, the kind of gradients that trained
-# this model. Autograd does nothing more than that. It just never gets tired. All these gradients
-# are for parameters: phase 03 shows where the parameters live.
+# You have now trained a layer with gradients from your own matrix products and sums. Autograd does
+# nothing more than that. It just never gets tired. All these gradients are for parameters: phase 03
+# shows where the parameters live.

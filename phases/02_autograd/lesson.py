@@ -887,7 +887,7 @@ print("fixed:", x.grad)
 # - check a gradient by nudging, with an h that you can justify;
 # - teach autograd a softmax of your own that passes `gradcheck` and `gradgradcheck`;
 # - write a checkpoint: keep only the inputs, run the function again on the way back with the same random numbers, and raise an error if an input was written over;
-# - compute the gradients of MiniGPT's LM head, and agree with autograd.
+# - compute the gradients of MiniGPT's LM head, agree with autograd, and train the head with them.
 #
 # And you can answer the question. While you compute, each operation makes a node, which knows the nodes of its inputs and saves just enough to compute one vector–Jacobian product. `backward` visits the nodes, users first. At each node, it multiplies the incoming gradient by the local derivatives, and adds the results to the gradients of the node's inputs.
 

@@ -49,9 +49,8 @@ class _:
 
 
 @cache
-def _hidden(sentence):
-    """MiniGPT's hidden states of a sentence, (N, 64), and the word after each position, (N,).
-    """
+def hidden(sentence):
+    """MiniGPT's hidden states of a sentence, (N, 64), and the word after each position, (N,)."""
     tokens = torch.tensor([load_tokenizer().encode(sentence)])
     with torch.no_grad():
         states = load_minigpt().hidden(tokens[:, :-1])[0]
@@ -117,7 +116,7 @@ def _(draw):
     head = load_minigpt().lm_head
     weight, bias = head.weight.detach().clone(), head.bias.detach().clone()
     for sentence in SENTENCES:
-        x, following = _hidden(sentence)
+        x, following = hidden(sentence)
         args = (x, weight, bias, following)
         yield case("MiniGPT's own head", *args, of="lm_head_gradients", places=places)
         wrong = torch.tensor(draw.sample(range(len(bias)), len(x)))  # all different
