@@ -36,7 +36,8 @@ class Row(NamedTuple):
 class Table:
     """A table's columns and its rows, without empty rows and repeated headings.
 
-    Text is in NFC, without spaces around it, and with ordinary spaces in place of other kinds.
+    Text is in NFC, without spaces around it, and with ordinary spaces in place of other kinds of
+    spaces.
     """
 
     name: str
@@ -138,7 +139,7 @@ def _form(text: str, sets: list[set[str]]) -> tuple[str, int]:
     forms: list[tuple[bool, int, str, int]] = []
     for separator in told[1] if told else SEPARATORS:
         top: list[list[str]] = []
-        with suppress(UserError):  # reported later, if this is the separator
+        with suppress(UserError):  # an error counts only if this separator is chosen
             top.extend(cells for _, cells in islice(_rows(text, separator, ""), MAX_ABOVE))
         has = [at for at, cells in enumerate(top) if any(one <= {*cells} for one in sets)]
         at = has[0] if has else 0

@@ -60,7 +60,7 @@ class ReasonKind(StrEnum):
     UNDEFINED = "undefined"
 
 
-# Kinds of notes that need a person's look, with the kind of reason and its text.
+# Kinds of notes for which a person should look, each with the kind of reason and its text.
 TELLING = {
     NoteKind.UNREADABLE: (ReasonKind.UNREAD, "not readable"),
     NoteKind.FOREIGN: (ReasonKind.FOREIGN, "another notebook"),

@@ -69,10 +69,10 @@ class Collect(OfClass, ExchangeCollect):
     """Changes nbgrader's `collect`: it follows no links.
 
     A link in a submission could lead to the instructor's notebook. A submission that is not a
-    folder is collected as an empty folder. A submission with a malformed name is skipped. Both are
-    logged. Before a hand-in in ``submitted/`` is replaced, a copy of it is kept. In a class with a
-    ``course.yml``, older submissions in the exchange are also kept, because an older submission may
-    count.
+    folder is collected as an empty folder. A submission with a malformed name is skipped. Both
+    cases are logged. Before a hand-in in ``submitted/`` is replaced, a copy of it is kept. In a
+    class with a ``course.yml``, older submissions in the exchange are also kept, because an older
+    submission may count.
     """
 
     src_records: list[dict[str, Any]]
@@ -309,7 +309,7 @@ class ReleaseFeedback(OfClass, ExchangeReleaseFeedback):
                     lacks = Path(error.filename).name
                     why = (
                         f"the submission has no {lacks}. Only a submission through the exchange "
-                        f"has it. The page is in {folder}: give it to the learner in another way"
+                        f"has it. Send the learner this page in another way: {folder}"
                     )
                 student = Path(folder).parent.name
                 self.log.error("%s: the feedback is not released: %s", student, why)

@@ -18,7 +18,7 @@ from hood.classroom.marking.routes import Marking, RefusedError, Reply, Visitor
 
 NAME = "marking"
 # The address that the menu opens (jupyter/labconfig). JupyterLab reads this address relative to
-# JupyterLab's current page, at any depth. It can't contain the server's base address.
+# JupyterLab's current page, whose depth varies. It can't contain the server's base address.
 OPENED = "answers-in-words"
 ANONYMOUS = "Anonymous "  # prefix of names that a token-only server invents
 

@@ -21,8 +21,9 @@ SHARED = (
     "machine"
 )
 UNSAID = (
-    "Your browser did not say which page sent this request. Browsers since 2023 send the header "
-    "`Sec-Fetch-Site` over HTTPS and to `localhost`: use such an address and a current browser"
+    "Your browser did not say which page sent this request. Browsers since 2023 say this in the "
+    "header `Sec-Fetch-Site`, if the address begins with `https:` or names `localhost`: use a "
+    "current browser, and an address of one of these two kinds"
 )
 ELSEWHERE = "Another page sent this request: open the pages for marking in their own tab"
 

@@ -15,8 +15,8 @@ from hood.classroom.marking.share import Share
 
 HERE = Path(__file__).parent
 TEMPLATES = HERE / "templates"
-# The pages run and load only their own script and style. They load nothing from an answer. They
-# have no forms, except the one that asks for a token.
+# The pages run and load only their own script and style. They load nothing from an answer. The only
+# form is the form that asks for a token.
 POLICY = "; ".join(
     [
         "default-src 'none'",

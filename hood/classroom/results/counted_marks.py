@@ -172,7 +172,7 @@ def raw_marks(
 
     Args:
         points: the points of the exercises in the lab's source. The gradebook may have fewer
-            points, because it leaves out parts that nobody could earn. The notebook can't be
+            points, because it leaves out points that nobody could earn. The notebook can't be
             trusted if it was graded without a sandbox.
     """
     found = []

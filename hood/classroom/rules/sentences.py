@@ -29,7 +29,7 @@ WITHHELD = {
     "points.",
 }
 HAND_INS = {
-    HandInRule.BEST: "Of several hand-ins, the one that has the most points after the late penalty "
+    HandInRule.BEST: "Of several hand-ins, the hand-in with the most points after the late penalty "
     "counts.",
     HandInRule.LAST: "Of several hand-ins, the last one counts.",
     HandInRule.LAST_IN_TIME: "Of several hand-ins, the last one in time counts.",
@@ -197,8 +197,8 @@ def no_time_sentence(file: ClassRules | None, lab: str, without: int, of: int) -
     others = "the others have a time" if of > without + 1 else "the other has a time"
     return (
         f"{some} {does} as in time{f'; {others}' if without < of else ''}. To set a time, "
-        f"write it into submitted/LEARNER/{lab}/timestamp.txt, such as “2026-04-05 10:00:00 UTC”; "
-        "or get the times from Moodle or Canvas: see docs/how-to/collect-from-an-lms.md"
+        f"write it into submitted/LEARNER/{lab}/timestamp.txt, such as “2026-04-05 10:00:00 UTC”. "
+        "Or get the times from Moodle or Canvas: see docs/how-to/collect-from-an-lms.md"
     )
 
 

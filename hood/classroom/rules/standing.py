@@ -36,7 +36,7 @@ class HandInTime:
 
 @dataclass(frozen=True)
 class KnownHandIn:
-    """What a sentence on a hand-in needs to know about the hand-in.
+    """The facts about a hand-in from which sentences are made.
 
     Attributes:
         at: when it was handed in, with a time zone; None if that is not known.
@@ -74,7 +74,7 @@ def choosing(file: ClassRules | None, lab: str) -> bool:
 def may_count(
     file: ClassRules | None, lab: str, student: str, found: Sequence[HandInTime], others: Times
 ) -> list[HandInTime]:
-    """Return the hand-ins of a learner that may count, the latest first.
+    """Return a learner's hand-ins that may count, the latest first.
 
     If the lateness of several hand-ins costs the same, only the latest of them may count. A hand-in
     that is too late to count is left out if another hand-in may count. If more than :data:`MOST`
@@ -212,7 +212,7 @@ def would_be(
         return f"{own}: {place}."
     if not late.kept:
         return f"{own}, so it counts 0: the earlier one stays."
-    return f"{own}, {_share(late)}: the one with more points will count."
+    return f"{own}, {_share(late)}: the hand-in with more points will count."
 
 
 def _share(late: Lateness) -> str:
