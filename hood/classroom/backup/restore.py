@@ -103,7 +103,10 @@ def run(args: argparse.Namespace, root: Path = ROOT) -> int:
     for line in plan["replaced"]:
         print(f"  replaced, and the old version moved to {plan['aside']}/: {line}")
     if BOOK not in about["names"]:
-        print("  The gradebook is not in the archive: restore it with the database's own program.")
+        print(
+            "  The gradebook is not in the archive: restore the gradebook with the program of the "
+            "database."
+        )
     return 0
 
 

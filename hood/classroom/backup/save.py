@@ -61,14 +61,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--without-gradebook",
         action="store_true",
-        help="save everything but the gradebook in PostgreSQL (save the gradebook with pg_dump)",
+        help="leave out the gradebook, because it is in PostgreSQL (save it with pg_dump)",
     )
 
 
 def run(args: argparse.Namespace, root: Path = ROOT) -> int:
     """Write the archive, and print what it contains and what was left out.
 
-    Raises UserError if the archive would not be complete; then no file is written.
+    Raises UserError, and writes no file, if the archive would not be complete.
     """
     course, path = open_course(root), args.file.absolute()
     if os.path.lexists(path):

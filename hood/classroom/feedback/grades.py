@@ -105,9 +105,9 @@ def _dates(submission: SubmittedAssignment) -> str:
 class GetGrades(nbgrader.GetGrades):
     """Changes nbgrader's GetGrades: a missing mark is not a 0, and the class's rules are applied.
 
-    The page says that a mark is missing. ``ABOUT`` in the resources has the other data: the points
-    that count, and what the learner may see. For a class without rules, ``ABOUT`` has missing
-    marks, withheld points and lateness.
+    The page says that a mark is missing. ``ABOUT`` in the resources has everything else that the
+    page needs: the points that count, and what the learner may see. For a class without rules,
+    ``ABOUT`` has missing marks, withheld points and lateness.
     """
 
     def preprocess(self, nb: NotebookNode, resources: Any) -> tuple[NotebookNode, Any]:

@@ -77,7 +77,7 @@ def table_of(
     Raises:
         UserError: when the file is too large or is not text. Also when a quotation mark is not
             closed, when a row has more cells than the table has columns, or when two columns have
-            the same wanted name.
+            the same name from ``wanted``.
     """
     if len(data) > MAX_BYTES:
         raise UserError(
@@ -121,7 +121,7 @@ def _decoded(data: bytes, name: str) -> tuple[str, str]:
             text = data.decode(encoding)
             if "\0" in text:
                 break
-            said = f"{name} is not in UTF-8, so it was read as Windows-1252. Check its accents"
+            said = f"{name} is not in UTF-8, so it was read as Windows-1252. Check the accents"
             return text, said if encoding == "cp1252" else ""
     raise UserError(f"{name} is not text in UTF-8, UTF-16 or Windows-1252: save it as CSV in UTF-8")
 
@@ -160,6 +160,6 @@ def _rows(text: str, separator: str, name: str) -> Iterator[tuple[int, list[str]
                 yield begins, plainly
     except csv.Error as error:
         raise UserError(
-            f"{name}:{line}: expected quotation marks only around a whole cell (within the "
-            f"cell, each one must be doubled): {error}"
+            f"{name}:{line}: expected quotation marks only around a whole cell (double each "
+            f"quotation mark within the cell): {error}"
         ) from error

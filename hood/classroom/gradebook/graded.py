@@ -221,7 +221,7 @@ class Graded:
 
     @property
     def asks_alone(self) -> bool:
-        """Whether only a request for a regrade is new; then the earlier hand-in time counts."""
+        """Whether only a request for a regrade is new. If so, the earlier hand-in time counts."""
         return bool(self.run.only_asks)
 
     def reasons(self) -> list[Reason]:

@@ -1,7 +1,7 @@
 """Change the commands of nbgrader's exchange: `collect`, `release_assignment`, `release_feedback`.
 
-Every learner may write to the exchange's folder. Learners who fetch files from it do not have the
-other files of the course.
+Every learner may write to the exchange's folder. Learners who fetch files from the exchange do not
+have the other files of the course.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ RECEIVED = "received"
 # hand-ins that the service accepts from one learner for one lab in a day, to protect the disk
 MOST_A_DAY = 20
 # bytes that the service accepts from one learner in a day, in all labs together. This limit is half
-# of ``MOST_BYTES``, so that no hand-in of today is removed before it has been counted
+# of ``MOST_BYTES``, so that the hand-ins of today are kept, and can be added up
 MOST_BYTES_A_DAY = 100_000_000
 # Limits. If a learner has more, hand-ins are removed; those that may count are removed last.
 MOST = 50  # kept hand-ins of one learner for one lab

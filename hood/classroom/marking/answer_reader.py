@@ -214,7 +214,7 @@ def _render(cells: Sequence[NotebookNode]) -> str:
     nb = new_notebook()
     nb.cells = list(cells)
     for cell in nb.cells:
-        cell.metadata[KEY] = {"by": "learner"}  # such cells are cleaned
+        cell.metadata[KEY] = {"by": "learner"}  # the cells of a learner are cleaned
     nb, _ = Sanitize().preprocess(nb, {})
     pieces = []
     for cell in nb.cells:

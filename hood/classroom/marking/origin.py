@@ -21,9 +21,9 @@ SHARED = (
     "machine"
 )
 UNSAID = (
-    "Your browser did not say which page sent this request. Browsers since 2023 say this in the "
-    "header `Sec-Fetch-Site`, if the address begins with `https:` or names `localhost`: use a "
-    "current browser, and an address of one of these two kinds"
+    "Your browser did not say which page sent this request. Use a browser from 2023 or later, and "
+    "an address that begins with `https:` or is on `localhost`: then the browser sends the header "
+    "`Sec-Fetch-Site`, which says it"
 )
 ELSEWHERE = "Another page sent this request: open the pages for marking in their own tab"
 

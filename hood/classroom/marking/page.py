@@ -39,7 +39,7 @@ HEADERS = {  # of each page; no browser may cache it
 
 
 def stylesheet() -> str:
-    """Return the style sheet of the pages: the common look, and the rules for the marking pages."""
+    """Return the style sheet: the look of all pages, and the styles of the marking pages."""
     return render(TEMPLATES, "marking.css.j2")
 
 

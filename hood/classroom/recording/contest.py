@@ -1,8 +1,8 @@
 """Choose which of a learner's hand-ins is recorded, if several may count.
 
-Each hand-in is graded once. The hand-in that has the most points after the late penalty is
-recorded. The results of the other hand-ins stay in the gradebook's database, so that the next run
-does not grade them again.
+Each hand-in is graded once. The hand-in with the most points after the late penalty is recorded.
+The results of the other hand-ins stay in the gradebook's database, so that the next run does not
+grade them again.
 """
 
 from __future__ import annotations

@@ -122,7 +122,7 @@ class Alike:
 
 
 def _join(groups: list[tuple[int, set[int]]], nodes: int, pair: set[int]) -> None:
-    """Add a pair of learners to a group that contains one of them, or make a new group.
+    """Add a pair of learners to a group that has one of the two learners, or make a new group.
 
     The pair's other learner belongs to the group too, because being alike is transitive.
     """

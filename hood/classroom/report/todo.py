@@ -178,7 +178,7 @@ def _lab(tally: Tally) -> Iterator[Todo]:
         if tried >= FEWEST and exercise.earned <= HARD * (
             exercise.cell.points * tried - exercise.withheld
         ):
-            why = "Hardly anyone solved it: is the question clear, and is it taught?"
+            why = "Hardly anyone solved it: is the question clear, and is its subject taught?"
             yield Todo(LAB, f"Look at `{exercise.name}` again", why, tally.anchor(exercise))
 
 

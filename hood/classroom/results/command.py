@@ -192,7 +192,7 @@ def _unlikely(course: Course, file: ClassRules, members: set[str]) -> Iterator[s
         if not users.get(student):
             yield (
                 f"{student} has an empty cell below {heading!r} in the roster, so an export for "
-                "Moodle leaves them out"
+                "Moodle leaves this learner out"
             )
 
 

@@ -1,9 +1,9 @@
 """``python -m hood course rename OLD NEW``: give a learner another id, with all their work.
 
-Folders are moved first, then the gradebook is changed in one transaction. Until both are done, a
-file records the two ids. After an interruption, the same command finishes the renaming, and nothing
-is graded before that. Marks, verdicts, seeds and times do not depend on an id, so recorded grades
-stay valid.
+Folders are moved first, then the gradebook is changed in one transaction. Until both steps are
+done, a file records the two ids. After an interruption, the same command finishes the renaming, and
+nothing is graded before that. Marks, verdicts, seeds and times do not depend on an id, so recorded
+grades stay valid.
 """
 
 from __future__ import annotations

@@ -172,7 +172,7 @@ def contested(
 ) -> tuple[str, ...]:
     """Return the labs whose points decide where free days are spent.
 
-    The result is empty if there are no free days, or if there are enough of them for all labs.
+    The result is empty if there are no free days, or if there are enough free days for all labs.
     """
     late = _payable(file, _without_free_days(file, student, times))
     return tuple(late) if _decide(file, late) else ()

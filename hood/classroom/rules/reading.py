@@ -115,7 +115,7 @@ def course_id(root: Path) -> str:
 
 
 def other_id(root: Path, file: ClassRules, used: str) -> str:
-    """Return what to do if the id in the file differs from nbgrader's id; empty if both agree."""
+    """Return what to do if the file's id is not nbgrader's id; empty if the ids are equal."""
     if file.course.id in ("", used):
         return ""
     lines: dict[YamlPath, int] = {}
@@ -136,7 +136,7 @@ def _line(place: YamlPath, lines: dict[YamlPath, int]) -> int:
 
 
 def _path(place: YamlPath) -> str:
-    words = [one for one in place if isinstance(one, str)]  # the line shows the item of a list
+    words = [one for one in place if isinstance(one, str)]  # the line shows which item of a list
     return f"{'.'.join(words)}: " if words else ""
 
 

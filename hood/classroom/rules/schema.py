@@ -545,9 +545,10 @@ class ClassRules(Part):
         return release is not None and now.astimezone(UTC) < begin(release, self.zone)
 
     def shows(self, what: str, lab: str, student: str, now: datetime) -> bool:
-        """Return whether a learner may see ``what``, which is a field of :class:`Feedback`.
+        """Return whether a learner may see one kind of information in feedback.
 
         Args:
+            what: the kind of information: the name of a field of :class:`Feedback`.
             now: the current time, with a time zone. "After the due date" means after the learner's
                 own due date and its grace.
         """

@@ -21,8 +21,8 @@ def total_sentences(file: ClassRules, weights: Mapping[str, Fraction]) -> Iterat
     digits = "a whole number" if policy.decimals == 0 else f"{policy.decimals} decimal"
     digits += "s" * (policy.decimals > 1)
     yield (
-        f"The total is out of {policy.out_of:g}, rounded to {digits} (a half goes up); only the "
-        "end result is rounded."
+        f"The total is out of {policy.out_of:g}. Only the total itself is rounded, to {digits} (a "
+        "half is rounded up)."
     )
     parts = [f"{lab} {percent(float(weight))}" for lab, weight in weights.items() if weight]
     by = "has a weight" if policy.weights else "has its points as its weight"

@@ -1,4 +1,4 @@
-"""Define the web application: its endpoints, who may use each of them, and their limits.
+"""Define the web application: its endpoints, who may use each endpoint, and the limits.
 
 The endpoints are inside a function, and FastAPI reads their annotations. So in this module
 annotations are objects, not strings.
@@ -275,14 +275,14 @@ def make_app(dispatcher: Dispatcher, people: People, prefix: str = "", own: str 
     def malformed(_: Request, error: RequestValidationError) -> JSONResponse:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"]))
-        # FastAPI's own answer repeats the request, which may not be text
+        # FastAPI's usual reply quotes the request, which may not be valid text
         said = ascii(f"the request is malformed: {place}: {first['msg']}")[1:-1]
         return JSONResponse({"detail": said}, 422)
 
     @app.exception_handler(UserError)
     def unusable(_: Request, error: UserError) -> JSONResponse:
         LOG.error("%s", error)
-        said = "this course's settings have an error; its instructor can read the details"
+        said = "this course's settings have an error; the course's instructor can read the details"
         return JSONResponse({"detail": said}, 503)
 
     @app.exception_handler(AskAgainError)

@@ -84,7 +84,9 @@ def test_headline_numbers(tmp_path):
     text = Elements(page_of(tmp_path, learners)).text
     # of ten automatic points, the learners have 10, 10 and 5
     assert "graded 3 on average 83 % median 100 % need a person 0" in text
-    assert "of the 10 points that are given automatically; 2 answers wait for a mark by hand" in text
+    assert (
+        "of the 10 points that are given automatically; 2 answers wait for a mark by hand" in text
+    )
 
 
 def test_marks_by_hand_count_when_all_are_given(tmp_path):

@@ -76,7 +76,7 @@ def test_unexplained_answers_ask_for_a_new_misconception(told):
 def test_an_exercise_that_hardly_anyone_solved_is_listed(told, tried):
     wrong = {"softmax": verdict("softmax", 0.0, misconceptions={"a row": "added up columns."})}
     found = told([Made(f"m{k}", manual={TASK: 4.0}, verdicts=wrong) for k in range(tried)])
-    look = "Hardly anyone solved it: is the question clear, and is it taught?"
+    look = "Hardly anyone solved it: is the question clear, and is its subject taught?"
     assert ((LAB, "Look at `softmax` again", look) in found) is (tried == 10)
 
 
