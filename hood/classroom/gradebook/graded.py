@@ -296,8 +296,8 @@ class Results:
         with Session(self._engine) as session:
             notebooks = select(Notebook).join(Assignment).where(Assignment.name == lab)
             every = list(session.scalars(notebooks))
-            # A notebook without cells does not belong to the lab: somebody tried it out in the
-            # lab's folder.
+            # A notebook without cells does not belong to the lab: somebody only tried something out
+            # in the lab's folder.
             own = [
                 one for one in every if one.source_cells or one.grade_cells or one.task_cells
             ] or every

@@ -38,7 +38,7 @@ class LmsName:
     name: str  # the learner's name in the LMS
     number: str  # the LMS's number; empty for some groups in Moodle
     file: str  # the learner's file name; empty if this is a folder's name
-    canvas: bool = False  # whether it has Canvas's form, with the user's own number
+    canvas: bool = False  # whether the name has Canvas's form, with the user's number
     late: bool = False  # whether Canvas calls the hand-in late
 
 

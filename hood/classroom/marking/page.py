@@ -30,7 +30,7 @@ POLICY = "; ".join(
     ]
 )
 
-HEADERS = {  # of each page; no browser may cache it
+HEADERS = {  # of each page; no browser may cache a page
     "Cache-Control": "no-store",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Referrer-Policy": "no-referrer",

@@ -247,7 +247,7 @@ def _save_grade_cell(step: SaveCells, cell: NotebookNode) -> None:
     where = cell.metadata.nbgrader.grade_id, step.notebook_id, step.assignment_id
     with contextlib.suppress(MissingEntry):
         before = step.gradebook.find_source_cell(*where)
-        if before.checksum == cell.metadata.nbgrader.get("checksum"):  # the points are part of it
+        if before.checksum == cell.metadata.nbgrader.get("checksum"):  # it includes the points
             most = step.gradebook.find_grade_cell(*where).max_score
             step.new_grade_cells[where[0]]["max_score"] = most
 

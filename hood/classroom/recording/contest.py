@@ -29,7 +29,7 @@ from hood.grader.batch.job import Job, LabFiles, Result, Submission, changes
 from hood.grader.course import Course
 from hood.grader.submission.notebook import OutOfReach
 
-ATTEMPTS = 3  # to read a learner's hand-ins while the service stores new ones
+ATTEMPTS = 3  # to read a learner's hand-ins while the service stores new hand-ins
 
 
 @dataclass
@@ -132,7 +132,7 @@ class Choice:
             return _alone(student, found)
         try:
             for _ in range(ATTEMPTS):
-                with suppress(FileNotFoundError):  # a newer hand-in replaced a kept one
+                with suppress(FileNotFoundError):  # a newer hand-in replaced a kept hand-in
                     return self._contest(student, folders)
             raise OutOfReach("the learner handed in again during the grading: grade the lab again")
         except PermissionError as error:
