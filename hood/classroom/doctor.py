@@ -38,9 +38,10 @@ def learners_and_others(root: Path) -> list[str]:
 
 
 def open_places(root: Path) -> Iterator[tuple[Path, Path, str]]:
-    """Yield each place that any account can read, a readable path in it, and a command to fix that.
+    """Yield each place that any account can read, with a readable path in the place and a command.
 
-    A place is a file or folder of a course. The command removes other accounts' right to read it.
+    A place is a file or folder of a course. The command takes the right to read the place from
+    other accounts.
     """
     course = open_course(root)
     directory = course.directory
@@ -68,7 +69,7 @@ def open_places(root: Path) -> Iterator[tuple[Path, Path, str]]:
 def answers(root: Path) -> bool:
     """Print the files of a course that other accounts can read.
 
-    Return False if such files exist and other people have accounts on this machine.
+    Return False if other accounts can read a file, and other people have accounts on this machine.
     """
     found = list(open_places(root))
     if not found:

@@ -1,10 +1,10 @@
 """Change a lab's links to lessons when the lab leaves the course's folder or comes back to it.
 
 A lab of ``release/`` has links to ``../../notebooks/NN_name.ipynb``. A learner who fetched the lab
-through the exchange, or who reads feedback, does not have that file. For this learner, the link
-leads to the course's site; its address is the setting ``lesson_url`` (:mod:`hood.addresses`).
-Without a site, the link becomes plain text. The links are changed only in the copy that leaves the
-folder, because Git tracks the files of ``release/``.
+through the exchange, or who reads feedback, does not have the lesson's notebook. For this learner,
+the link leads to the course's site. The setting ``lesson_url`` (:mod:`hood.addresses`) has the
+address of the site. Without a site, the link becomes plain text. The links are changed only in the
+copy that leaves the folder, because Git tracks the files of ``release/``.
 """
 
 from __future__ import annotations

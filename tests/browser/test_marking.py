@@ -139,13 +139,13 @@ def test_all_blank_answers_get_0_points_after_a_question_and_undo_clears_them(de
         hand_in(course, student, STUB)
     said, asks, keys = desk.locator("#said"), desk.locator("#blank"), desk.keyboard
     keys.press("x")
-    expect(asks).to_contain_text("6 blank answers, of 60 that wait for a mark: nothing was written")
+    expect(asks).to_contain_text("Answers that wait for a mark: 60. Blank answers among them: 6.")
     keys.press("j")  # only its buttons work now
     desk.get_by_role("button", name="Leave them").click()
     expect(asks).to_be_hidden()
     expect(desk.locator("#progress")).to_have_text("0 of 60 marked, 60 to go.")
     keys.press("x")
-    desk.get_by_role("button", name="Give them no point").click()
+    desk.get_by_role("button", name="Give them 0 points").click()
     expect(said).to_have_text("6 blank answers got 0 of 3 points; press u to undo this.")
     expect(desk.locator("#progress")).to_have_text("6 of 60 marked, 54 to go.")
     marked = {one for one in LEARNERS if recorded(course, one)[:2] == (0.0, False)}
@@ -158,7 +158,7 @@ def test_all_blank_answers_get_0_points_after_a_question_and_undo_clears_them(de
     for student in blank[1:]:
         hand_in(course, student, ANSWERS[student])
     keys.press("x")
-    expect(asks).to_contain_text("1 blank answer, of 60 that wait for a mark: nothing was written.")
+    expect(asks).to_contain_text("Answers that wait for a mark: 60. Blank answers among them: 1.")
     keys.press("Escape")
     expect(asks).to_be_hidden()
     assert recorded(course, "ana_3")[0] is None

@@ -41,7 +41,7 @@ def archived_paths(course: Course, roster: str = "") -> dict[str, Path]:
 
 
 def is_table(roster: object) -> bool:
-    """Return whether a roster's name ends like a table's; no program runs such a file as code."""
+    """Return whether the name of a roster's file has one of the endings in ``TABLES``."""
     return isinstance(roster, str) and roster.lower().endswith(TABLES)
 
 

@@ -91,19 +91,22 @@ def run(args: argparse.Namespace, root: Path = ROOT) -> int:
                 named = "\n  ".join(plan["replaced"])
                 raise UserError(
                     f"this would replace files in {course.root}:\n  {named}\nNothing was changed. "
-                    "To replace them, stop the service and Jupyter, then add `--replace`: it moves "
-                    f"these files into {plan['aside']}/"
+                    "To replace these files, stop the service and Jupyter, then add `--replace`, "
+                    f"which moves the old files into {plan['aside']}/"
                 )
             (staged / PLAN).write_text(json.dumps(plan), encoding="utf-8")
-            staged.rename(course.root / RESTORING)  # from here on it can't be undone
+            staged.rename(course.root / RESTORING)  # from here on, the restore can't be undone
         finally:
             shutil.rmtree(staged, ignore_errors=True)
         _finish(course)
     print(f"Restored as of {about['made']}: {', '.join(about['names'])}")
     for line in plan["replaced"]:
-        print(f"  replaced (the old one is in {plan['aside']}/): {line}")
+        print(f"  replaced, and the old version moved to {plan['aside']}/: {line}")
     if BOOK not in about["names"]:
-        print("  The gradebook is not in the archive: restore it with the database's own program.")
+        print(
+            "  The gradebook is not in the archive: restore the gradebook with the program of the "
+            "database."
+        )
     return 0
 
 

@@ -61,28 +61,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--without-gradebook",
         action="store_true",
-        help="save everything but the gradebook in PostgreSQL (save the gradebook with pg_dump)",
+        help="leave out the gradebook, because it is in PostgreSQL (save it with pg_dump)",
     )
 
 
 def run(args: argparse.Namespace, root: Path = ROOT) -> int:
     """Write the archive, and print what it contains and what was left out.
 
-    Raises UserError if the archive would not be complete; then no file is written.
+    Raises UserError, and writes no file, if the archive would not be complete.
     """
     course, path = open_course(root), args.file.absolute()
     if os.path.lexists(path):
-        raise UserError(f"{path} exists already: name another file, or move it away")
+        raise UserError(f"{path} exists already: choose another name, or move that file away")
     if course.database is None and not args.without_gradebook:
         raise UserError(
-            "the gradebook is in a database server, not in a file: save it with the server's own "
-            "program (PostgreSQL: `pg_dump DATABASE > FILE`), and the rest with "
-            "`--without-gradebook`. Save both while nothing is being graded"
+            "the gradebook is in a database server, not in a file: save the gradebook with the "
+            "server's program (PostgreSQL: `pg_dump DATABASE > FILE`), and save everything else "
+            "with `backup --without-gradebook`. Do both while nothing is being graded"
         )
     if course.database and args.without_gradebook:
         raise UserError(
-            f"--without-gradebook is only for a database server: {course.database} is "
-            "a file, and `backup` saves it"
+            "--without-gradebook is only for a gradebook in a database server. This gradebook is "
+            f"the file {course.database}, which `backup` saves: leave the option out"
         )
     if course.database and not course.database.exists():
         raise UserError("there is no gradebook yet: grade a lab first")
@@ -99,7 +99,7 @@ def run(args: argparse.Namespace, root: Path = ROOT) -> int:
     if more := len(left[MOST_NAMED:]):
         print(f"  left out: {more} more")
     if course.database is None:
-        print("  The gradebook is not in this file: keep the file with the output of pg_dump.")
+        print("  The gradebook is not in this file: keep this file with the output of pg_dump.")
     print(
         "  It contains names, work and marks, and only your account can read it. It does not "
         "contain the"
@@ -177,7 +177,7 @@ def _copy_book(book: Path, copy: Path) -> None:
 def _copy_folder(
     source: Path, target: Path, left: list[str], skip: re.Pattern[str] | None = None
 ) -> None:
-    """Copy the entries of a folder one by one; another process may replace an entry at that time.
+    """Copy the entries of a folder one by one, while another process may replace entries.
 
     Args:
         skip: as in :func:`_copy`. If ``skip`` is given, hard links are used as copies. This is

@@ -32,7 +32,7 @@ from hood.verdict import VERDICT_MIME, Verdict
 # _shorten replaces the longest path first.
 PATHS = [
     (sysconfig.get_path("purelib"), "site-packages"),
-    *((path, "site-packages") for path in sys.path if path.endswith(PACKAGES)),  # by a .pth file
+    *((path, "site-packages") for path in sys.path if path.endswith(PACKAGES)),  # from a .pth file
     (sysconfig.get_path("stdlib"), "python"),
     (sys.prefix, "environment"),
     (str(ROOT), "course"),
@@ -40,7 +40,7 @@ PATHS = [
     (str(Path.home()), "~"),
 ]
 SCHEME = re.compile(r"^[^\n]*BEGIN MARK SCHEME[^\n]*\n(.*?)^[^\n]*END MARK SCHEME", re.M | re.S)
-CELL_FILE = r"/ipykernel_\d+/\d+\.py"  # in a temporary folder: of a sandbox, or of this account
+CELL_FILE = r"/ipykernel_\d+/\d+\.py"  # in the temporary folder of a sandbox or of this account
 
 
 class CleanFeedback(NbGraderPreprocessor):
@@ -51,7 +51,7 @@ class CleanFeedback(NbGraderPreprocessor):
     would quote the region. After a hidden test that is a plain assert has run, no later output of
     the kernel is shown (:mod:`hood.grader.execution.self_judged`). Verdicts move from the cells
     into ``ABOUT``, from which the page is made. If the class's rules show rubrics, the rubrics of
-    marked answers move there too.
+    marked answers move into ``ABOUT`` too.
     """
 
     trust_output = Bool(

@@ -43,7 +43,7 @@ class CarefulFeedback(GenerateFeedback):
 
     A learner who is not in the gradebook is reported, and all other learners get their pages.
     nbgrader has no setting that replaces GenerateFeedback by this class, so the exporter replaces
-    it.
+    GenerateFeedback.
     """
 
     def convert_notebooks(self) -> None:
@@ -87,8 +87,8 @@ class CarefulFeedback(GenerateFeedback):
             return super().init_destination(assignment_id, student_id)
         self._without.append(shown_id(student_id))
         self.log.error(
-            "the gradebook has no submission of %s to %s, so there is no feedback: grade it with "
-            "`python -m hood grade %s`, or remove the folder in autograded/",
+            "the gradebook has no submission of %s to %s, so there is no feedback: grade the lab "
+            "with `python -m hood grade %s`, or remove the learner's folder from autograded/",
             *(shown_id(student_id), assignment_id, assignment_id),
         )
         return False
@@ -105,9 +105,9 @@ def _dates(submission: SubmittedAssignment) -> str:
 class GetGrades(nbgrader.GetGrades):
     """Changes nbgrader's GetGrades: a missing mark is not a 0, and the class's rules are applied.
 
-    The page says that a mark is missing. ``ABOUT`` in the resources has the other data: the points
-    that count, and what the learner may see. For a class without rules, ``ABOUT`` has missing
-    marks, withheld points and lateness.
+    The page says that a mark is missing. ``ABOUT`` in the resources has everything else that the
+    page needs: the points that count, and what the learner may see. For a class without rules,
+    ``ABOUT`` has missing marks, withheld points and lateness.
     """
 
     def preprocess(self, nb: NotebookNode, resources: Any) -> tuple[NotebookNode, Any]:

@@ -49,7 +49,8 @@ class About:
         rules: the class's rules.
         term: sentences on the learner's total of the term; empty without a total.
         verdicts: the verdicts that the learner may see, keyed by the names of the graded cells.
-        rubrics: the rubrics of answers that a person marked, keyed by the same names.
+        rubrics: the rubrics of answers that a person marked, keyed by the names of the graded
+            cells.
         lessons: the address of the course's site; empty if there is none.
         verdicts_alone: whether only verdicts are shown, because the rest takes too much work.
     """
@@ -119,7 +120,7 @@ def render(nb: NotebookNode, about: About) -> str:
 
 
 def _sum(about: About) -> tuple[str, str]:
-    """Return the number of points, which the page shows in large letters, and the text after it."""
+    """Return the number of points, which the page shows large, and the text after the number."""
     if counted := about.rules.counted:
         so_far = "" if counted.is_final else " so far"
         return number(counted.counts), f"of {number(counted.most)} points count{so_far}"
@@ -172,7 +173,7 @@ def _exercise(
 
 
 def _remark(comment: str) -> Markup:
-    """Return a person's remark as HTML; nbgrader's comment on an empty answer in our words."""
+    """Return a remark as HTML. nbgrader's comment on an empty answer is replaced by a sentence."""
     return teachers("You gave no answer." if comment == NO_RESPONSE else comment)
 
 

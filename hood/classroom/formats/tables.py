@@ -36,7 +36,8 @@ class Row(NamedTuple):
 class Table:
     """A table's columns and its rows, without empty rows and repeated headings.
 
-    Text is in NFC, without spaces around it, and with ordinary spaces in place of other kinds.
+    Text is in NFC, without spaces around it, and with ordinary spaces in place of other kinds of
+    spaces.
     """
 
     name: str
@@ -76,7 +77,7 @@ def table_of(
     Raises:
         UserError: when the file is too large or is not text. Also when a quotation mark is not
             closed, when a row has more cells than the table has columns, or when two columns have
-            the same wanted name.
+            the same name from ``wanted``.
     """
     if len(data) > MAX_BYTES:
         raise UserError(
@@ -120,7 +121,7 @@ def _decoded(data: bytes, name: str) -> tuple[str, str]:
             text = data.decode(encoding)
             if "\0" in text:
                 break
-            said = f"{name} is not in UTF-8, so it was read as Windows-1252. Check its accents"
+            said = f"{name} is not in UTF-8, so it was read as Windows-1252. Check the accents"
             return text, said if encoding == "cp1252" else ""
     raise UserError(f"{name} is not text in UTF-8, UTF-16 or Windows-1252: save it as CSV in UTF-8")
 
@@ -138,7 +139,7 @@ def _form(text: str, sets: list[set[str]]) -> tuple[str, int]:
     forms: list[tuple[bool, int, str, int]] = []
     for separator in told[1] if told else SEPARATORS:
         top: list[list[str]] = []
-        with suppress(UserError):  # reported later, if this is the separator
+        with suppress(UserError):  # an error counts only if this separator is chosen
             top.extend(cells for _, cells in islice(_rows(text, separator, ""), MAX_ABOVE))
         has = [at for at, cells in enumerate(top) if any(one <= {*cells} for one in sets)]
         at = has[0] if has else 0
@@ -159,6 +160,6 @@ def _rows(text: str, separator: str, name: str) -> Iterator[tuple[int, list[str]
                 yield begins, plainly
     except csv.Error as error:
         raise UserError(
-            f"{name}:{line}: expected quotation marks only around a whole cell (within the "
-            f"cell, each one must be doubled): {error}"
+            f"{name}:{line}: expected quotation marks only around a whole cell (double each "
+            f"quotation mark within the cell): {error}"
         ) from error

@@ -60,7 +60,7 @@ class ReasonKind(StrEnum):
     UNDEFINED = "undefined"
 
 
-# Kinds of notes that need a person's look, with the kind of reason and its text.
+# Kinds of notes for which a person should look, each with the kind of reason and its text.
 TELLING = {
     NoteKind.UNREADABLE: (ReasonKind.UNREAD, "not readable"),
     NoteKind.FOREIGN: (ReasonKind.FOREIGN, "another notebook"),
@@ -221,7 +221,7 @@ class Graded:
 
     @property
     def asks_alone(self) -> bool:
-        """Whether only a request for a regrade is new; then the earlier hand-in time counts."""
+        """Whether only a request for a regrade is new. If so, the earlier hand-in time counts."""
         return bool(self.run.only_asks)
 
     def reasons(self) -> list[Reason]:
@@ -296,8 +296,8 @@ class Results:
         with Session(self._engine) as session:
             notebooks = select(Notebook).join(Assignment).where(Assignment.name == lab)
             every = list(session.scalars(notebooks))
-            # A notebook without cells does not belong to the lab: somebody tried it out in the
-            # lab's folder.
+            # A notebook without cells does not belong to the lab: somebody only tried something out
+            # in the lab's folder.
             own = [
                 one for one in every if one.source_cells or one.grade_cells or one.task_cells
             ] or every

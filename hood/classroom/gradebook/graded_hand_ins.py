@@ -2,7 +2,7 @@
 
 nbgrader knows only one submission of a learner to a lab: the recorded hand-in. For each other
 hand-in, this table stores the points, so that hand-ins can be compared. The table also stores the
-marks that a person gave at the time when such a hand-in was the recorded hand-in.
+marks that a person gave to such a hand-in while it was the recorded hand-in.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class HandInRow:
 
     Attributes:
         stands: whether the hand-in is recorded in the gradebook.
-        by_person: the marks that a person gave at the time when this hand-in was recorded, keyed by
+        by_person: the marks that a person gave while this was the recorded hand-in, keyed by
             notebook and cell.
     """
 
@@ -144,10 +144,11 @@ def enter(session: Session, submission: str, tried: Iterable[HandInResult]) -> N
 
 
 def keep_marks(session: Session, submission: str, name: str) -> bool:
-    """Save the marks that a person gave to the recorded hand-in, before ``name`` replaces it.
+    """Save a person's marks of the recorded hand-in, before another hand-in replaces it.
 
-    ``name`` is the hand-in that will be recorded; ``name`` is empty if that hand-in is not stored.
-    Return whether the recorded hand-in is a different hand-in.
+    ``name`` is the hand-in that will be recorded next. It is empty if that hand-in is not stored.
+    Return whether the marks were saved. They are not saved if there is no recorded hand-in, or if
+    it is ``name``.
     """
     own = TABLE.c.submission_id == submission
     before = session.scalar(select(TABLE.c.name).where(own, TABLE.c.stands == 1))
@@ -182,7 +183,7 @@ def stand(session: Session, submission: str, name: str) -> None:
 
 
 def _marked(session: Session, submission: str) -> list[Any]:
-    """Yield a submission's marks: cell name, notebook name, grade and comment."""
+    """Return a submission's marks: cell name, notebook name, grade and comment."""
     query = (
         select(BaseCell.name, Submitted, Grade)
         .join(Grade, Grade.cell_id == BaseCell.id)

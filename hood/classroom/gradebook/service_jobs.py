@@ -31,7 +31,7 @@ JOBS = Table(
     Column("state", String(16), nullable=False),
     Column("cells", Text, nullable=False),  # JSON; empty when the job has ended
     Column("long", Boolean, nullable=False),  # whether the job needs a long turn
-    Column("received", Float, nullable=False),  # this and the next two by `time.time`
+    Column("received", Float, nullable=False),  # these three: seconds since the epoch
     Column("began", Float),
     Column("ended", Float),
     Column("verdict", Text),  # JSON, complete, for teachers

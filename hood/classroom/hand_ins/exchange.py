@@ -1,7 +1,7 @@
 """Change the commands of nbgrader's exchange: `collect`, `release_assignment`, `release_feedback`.
 
-Every learner may write to the exchange's folder. Learners who fetch files from it do not have the
-other files of the course.
+Every learner may write to the exchange's folder. Learners who fetch files from the exchange do not
+have the other files of the course.
 """
 
 from __future__ import annotations
@@ -69,10 +69,10 @@ class Collect(OfClass, ExchangeCollect):
     """Changes nbgrader's `collect`: it follows no links.
 
     A link in a submission could lead to the instructor's notebook. A submission that is not a
-    folder is collected as an empty folder. A submission with a malformed name is skipped. Both are
-    logged. Before a hand-in in ``submitted/`` is replaced, a copy of it is kept. In a class with a
-    ``course.yml``, older submissions in the exchange are also kept, because an older submission may
-    count.
+    folder is collected as an empty folder. A submission with a malformed name is skipped. Both
+    cases are logged. Before a hand-in in ``submitted/`` is replaced, a copy of it is kept. In a
+    class with a ``course.yml``, older submissions in the exchange are also kept, because an older
+    submission may count.
     """
 
     src_records: list[dict[str, Any]]
@@ -309,7 +309,7 @@ class ReleaseFeedback(OfClass, ExchangeReleaseFeedback):
                     lacks = Path(error.filename).name
                     why = (
                         f"the submission has no {lacks}. Only a submission through the exchange "
-                        f"has it. The page is in {folder}: give it to the learner in another way"
+                        f"has it. Send the learner this page in another way: {folder}"
                     )
                 student = Path(folder).parent.name
                 self.log.error("%s: the feedback is not released: %s", student, why)

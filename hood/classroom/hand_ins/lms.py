@@ -1,11 +1,11 @@
 """Find the learner to whom a file from Moodle or Canvas belongs.
 
-The LMS puts its own text before the learner's file name, so the first part of a path that has this
-form identifies the learner. An example from Moodle, with the participant's number, is ``Full
-Name_1234567_assignsubmission_file_lab.ipynb``. An example from Canvas, with the numbers of user and
-file, is ``lastfirst_LATE_17_4711_lab.ipynb``. The learner must be a student in the gradebook. If
-the gradebook or a table of the LMS contains the number, the number identifies the student.
-Otherwise the name identifies the student, if only one student has this name.
+The LMS puts its own text before the learner's file name. An example from Moodle, with the
+participant's number, is ``Full Name_1234567_assignsubmission_file_lab.ipynb``. An example from
+Canvas, with the numbers of user and file, is ``lastfirst_LATE_17_4711_lab.ipynb``. The first part
+of a path that has such a form identifies the learner. The learner must be a student in the
+gradebook. If the gradebook or a table of the LMS contains the number, the number identifies the
+student. Otherwise the name identifies the student, if only one student has this name.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class LmsName:
     name: str  # the learner's name in the LMS
     number: str  # the LMS's number; empty for some groups in Moodle
     file: str  # the learner's file name; empty if this is a folder's name
-    canvas: bool = False  # whether it has Canvas's form, with the user's own number
+    canvas: bool = False  # whether the name has Canvas's form, with the user's number
     late: bool = False  # whether Canvas calls the hand-in late
 
 
@@ -64,7 +64,7 @@ class Enrolled:
     """The gradebook's students, and their numbers, ids and addresses in the LMS's tables."""
 
     def __init__(self, students: Sequence[Student]):
-        self.keys: dict[str, set[str]] = defaultdict(set)  # ids, addresses by number
+        self.keys: dict[str, set[str]] = defaultdict(set)  # ids and addresses, by number
         self._by_key: dict[str, set[str]] = defaultdict(set)
         self._by_name: dict[str, set[str]] = defaultdict(set)
         self._by_user: dict[str, set[str]] = defaultdict(set)

@@ -1,9 +1,9 @@
 """Read the times of hand-ins from Moodle's grading worksheet, or from the list of Canvas's API.
 
-Neither LMS writes the time into the name of a downloaded file. Moodle's worksheet has the time to
-the minute, as text in the language and the time zone of the person who downloaded the worksheet.
-Canvas's API gives the time in UTC. A time that can be read in two ways is not used, and a message
-gives the reason.
+Neither LMS writes the time into the name of a downloaded file. Moodle's worksheet has the time
+without seconds, as text. The text is in the language and the time zone of the person who downloaded
+the worksheet. Canvas's API gives the time in UTC. A time that can be read in two ways is not used,
+and a message gives the reason.
 """
 
 from __future__ import annotations
@@ -120,10 +120,10 @@ class LmsTimes:
                 read += 1
                 yield (False, number[0]), came
             if read:
-                many = "1 time was" if read == 1 else f"{read} times were"
+                many = "1 hand-in time was" if read == 1 else f"{read} hand-in times were"
                 self.said.append(
-                    f"{table.name}: {many} read to the minute, in the class's time zone, "
-                    f"{self._zone.key}. Check that your Moodle profile has the same zone"
+                    f"{table.name}: {many} read. Moodle gives no seconds. The class's time zone, "
+                    f"{self._zone.key}, was assumed: check that your Moodle profile has this zone"
                 )
 
     def _canvas(self, name: str, data: bytes) -> Iterator[tuple[Key, datetime]]:
@@ -185,7 +185,7 @@ def read_words(said: str, language: str, zone: ZoneInfo, *, full_day: bool = Fal
     years = YEAR.findall(before)
     days = re.findall(r"(?<!\d)\d{1,2}(?!\d)", before)
     if len(years) != 1 or len(days) != 1:
-        raise ValueError("expected one day and one year in it")
+        raise ValueError("expected one day and one year in the text")
     hour, minute, half = int(clock[0][1]), int(clock[0][2]), clock[0][3]
     if half:
         if not 1 <= hour <= 12:
@@ -209,7 +209,7 @@ def deadline_of(file: ClassRules | None, lab: str, student: str) -> Deadline:
 
 
 def supposed(late_as: str, deadline: Deadline) -> datetime:
-    """Return the time to assume for a late learner whose time is not known.
+    """Return the time to assume for a late hand-in whose time is not known.
 
     Args:
         late_as: how long after the due date, such as ``2 days``, or a date in the class's time

@@ -50,7 +50,7 @@ RECEIVED = "received"
 # hand-ins that the service accepts from one learner for one lab in a day, to protect the disk
 MOST_A_DAY = 20
 # bytes that the service accepts from one learner in a day, in all labs together. This limit is half
-# of ``MOST_BYTES``, so that no hand-in of today is removed before it has been counted
+# of ``MOST_BYTES``, so that the hand-ins of today are kept, and can be added up
 MOST_BYTES_A_DAY = 100_000_000
 # Limits. If a learner has more, hand-ins are removed; those that may count are removed last.
 MOST = 50  # kept hand-ins of one learner for one lab
@@ -85,7 +85,7 @@ class HandIn:
 
     @property
     def name(self) -> str:
-        """The hand-in's name: the time of the hand-in, or, if unknown, the time of storing it."""
+        """The hand-in's name: its time, or, without a known time, the time when it was stored."""
         return self.path.name.removesuffix(KEPT)
 
     @cached_property
@@ -290,7 +290,7 @@ class HandIns:
     def keep(
         self, rules: ClassRules | None, learner: str, lab: str, folder: Path | None = None
     ) -> HandIn | None:
-        """Keep a copy of the hand-in in ``submitted/``, if none is kept yet, and return the copy.
+        """Keep a copy of a hand-in that is in ``submitted/``, if none is kept yet; return the copy.
 
         Every command that replaces the hand-in in ``submitted/`` calls this first. If two hand-ins
         have the same files, and the time of one hand-in is not known, only one hand-in is kept.
@@ -392,7 +392,7 @@ class HandIns:
             if number and (number >= MOST or left < 0):
                 LOG.warning(
                     "%s is removed: at most %s hand-ins and %g MB are kept for one learner and "
-                    "lab, and hand-ins that may count are kept first",
+                    "lab, and hand-ins that may count are removed last",
                     *(one.path, MOST, MOST_BYTES / 1e6),
                 )
                 shutil.rmtree(one.path) if one.path.is_dir() else one.path.unlink()
@@ -403,7 +403,7 @@ def _work(files: Mapping[str, bytes]) -> dict[str, bytes]:
 
 
 def file_stamp(at: datetime) -> str:
-    """Return the name of a hand-in that came at the time ``at``. The names sort by time (UTC)."""
+    """Return the name of a hand-in that came at a time. Sorted names are in the order of time."""
     return at.strftime(FILE_STAMP).rjust(STAMP_LENGTH, "0")  # C writes the year 999 in three digits
 
 

@@ -2,10 +2,10 @@
 
 The download is an archive of the whole class, or files of single learners.
 
-nbgrader unpacks archives of any size, and a damaged archive ends its command. nbgrader also takes a
-file's learner from the whole unpacked path, although a part of this path may come from a learner's
-own archive. This module sets limits, goes on after errors, and trusts only the part of the path
-that comes from the LMS.
+nbgrader unpacks archives of any size, and a damaged archive ends its command. nbgrader also looks
+for a learner's id in the whole unpacked path, although a part of this path may come from a
+learner's own archive. This module sets limits, goes on after errors, and trusts only the part of
+the path that comes from the LMS.
 """
 
 from __future__ import annotations
@@ -63,18 +63,18 @@ IDS = {"student_id", "file_id"}
 OWNER = {"student_id", "timestamp"}
 JUNK = ["__MACOSX", "._*", ".DS_Store", "Thumbs.db"]  # system files in archives
 HOW = (
-    "To collect them, put Moodle's grading worksheet (in English) or Canvas's gradebook beside "
-    "the download, as CSV; or fill in all fields of these students in the gradebook "
+    "To collect these files, put Moodle's grading worksheet (in English) or Canvas's gradebook "
+    "beside the download, as CSV. Or fill in all fields of these students in the gradebook "
     "(`nbgrader db student add ID --first-name=... --last-name=... --email=... "
-    "--lms-user-id=...`). Then run this again with --force, which collects everything again. You "
-    "can also put a file into submitted/ID/LAB/ yourself."
+    "--lms-user-id=...`). After either step, run this command again with --force, which collects "
+    "everything again. You can also put a file into submitted/ID/LAB/ yourself."
 )
 
 
 LATE = (
-    "Canvas marks these learners as late, but gives no time: %s. Put the list from its API beside "
-    "the download (docs/how-to/collect-from-an-lms.md), or run this again with --force and, for "
-    "example, "
+    "Canvas marks these learners as late, but gives no time: %s. Put the list from Canvas's API "
+    "beside the download (docs/how-to/collect-from-an-lms.md), or run this command again with "
+    "--force and, for example, "
     '--CarefulCollector.late_as="2 days"'
 )
 UNKNOWN = (
@@ -435,7 +435,7 @@ class Plan:
     def _by_learner(
         self, folder: Path, extractor: CarefulExtractor, endings: list[str]
     ) -> dict[str, list[_File]]:
-        """Return the files, keyed by the learner's number in the LMS, or else by name."""
+        """Return the files, keyed by the learner's number, or by name if there is no number."""
         found: dict[str, list[_File]] = defaultdict(list)
         for path in sorted(path for path in folder.rglob("*") if path.is_file()):
             shown = path.relative_to(folder).as_posix()
@@ -563,6 +563,6 @@ def _problem_of(name: str) -> str:
 
 
 def _folder_of(name: str) -> str:
-    """Return what nbgrader calls an archive's folder: the archive's name without its ending."""
+    """Return nbgrader's name for an archive's folder: the archive's name without its ending."""
     stem = os.path.splitext(name)[0].removesuffix(".tar")
     return stem if stem.strip(".") else name

@@ -59,7 +59,7 @@ class Answer:
         html: the sanitized answer, for a page.
         digest: a hash of the whole answer, including parts that are too long to show.
         cut: a sentence on the parts that are not shown; empty if all parts are shown.
-        problem: a sentence on why there is nothing to show; empty if there is something.
+        problem: a sentence on why there is no answer to show; empty if ``html`` has the answer.
         stamp: identifies the version of the file that was read.
         blank: whether the answer is empty. It is False if the notebook can't be read.
     """
@@ -214,7 +214,7 @@ def _render(cells: Sequence[NotebookNode]) -> str:
     nb = new_notebook()
     nb.cells = list(cells)
     for cell in nb.cells:
-        cell.metadata[KEY] = {"by": "learner"}  # such cells are cleaned
+        cell.metadata[KEY] = {"by": "learner"}  # the cells of a learner are cleaned
     nb, _ = Sanitize().preprocess(nb, {})
     pieces = []
     for cell in nb.cells:

@@ -133,7 +133,7 @@ class Question:
     points: float
     states: Mapping[str, int]
     lost: int = 0  # learners with an unreadable notebook, so there is nothing to mark
-    # the same numbers as in ``states``, for the answers in the marker's share alone
+    # the number of answers in each state, among the answers in the marker's share
     own: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -166,9 +166,9 @@ class Shown:
         by: the name of the person who gave the mark; empty if it was not given on these pages.
         boxes: the ticked boxes. They are known only if the mark was given on these pages and has
             not changed since.
-        since: whether the answer has changed, if it was graded again after its mark: ``changed``,
-            ``same``, or ``unknown`` if the mark was not given on these pages. Empty if it was not
-            graded again.
+        since: empty if the answer was not graded again after its mark. Otherwise, ``changed`` or
+            ``same`` says whether the answer has changed, and ``unknown`` means that the mark was
+            not given on these pages.
         others: the ids of the grades whose marks were given in the same step. An undo takes these
             marks back too.
     """
@@ -266,7 +266,7 @@ class Book:
             }
 
     def location(self, grade_id: str) -> AnswerLocation:
-        """Return the place of a grade's answer."""
+        """Return the location of the answer to which a grade belongs."""
         query = (
             select(
                 SubmittedAssignment.student_id,
@@ -306,7 +306,8 @@ class Book:
             answer: the current answer.
 
         Raises:
-            StaleError: when the mark or the answer has changed since then; nothing is recorded.
+            StaleError: when the mark or the answer has changed since the marker saw them. Nothing
+                is recorded.
             ValueError: for a mark that can't be given; the message says what was expected.
         """
         path = self.location(grade_id).path
@@ -371,7 +372,7 @@ class Book:
         session.flush()
 
     def last(self, cell_id: str, marker: Marker) -> str:
-        """Return the id of the grade that this marker changed last in a question, or ``""``."""
+        """Return the id of the last grade of a question that this marker changed, or ``""``."""
         with self._reading() as session:
             of_this = select(Grade.id).where(Grade.cell_id == cell_id)
             row = self._last(session, GIVEN.c.marker == marker.id, GIVEN.c.grade_id.in_(of_this))
@@ -398,7 +399,7 @@ class Book:
 
     def _with(self, session: Session, last: Any) -> Sequence[Any]:
         """Return the rows of the other marks that were given in the same step as ``last``."""
-        if "." not in last.given:  # an earlier version wrote whole seconds, and one mark per step
+        if "." not in last.given:  # an earlier version wrote whole seconds, one mark per step
             return ()
         step = (GIVEN.c.marker == last.marker) & (GIVEN.c.given == last.given)
         return session.execute(select(GIVEN).where(step, GIVEN.c.id != last.id)).all()
@@ -520,7 +521,7 @@ class Book:
 
     @staticmethod
     def _comment(session: Session, grade: Grade) -> Comment | None:
-        """Return the comment on a graded cell; a solution cell has a comment of its own."""
+        """Return the comment on a graded cell; a solution cell has a separate comment."""
         query = select(Comment).join(BaseCell, BaseCell.id == Comment.cell_id)
         of_this = (Comment.notebook_id == grade.notebook_id) & (BaseCell.name == grade.cell.name)
         return session.scalar(query.where(of_this))

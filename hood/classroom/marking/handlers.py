@@ -18,7 +18,7 @@ from hood.classroom.marking.routes import Marking, RefusedError, Reply, Visitor
 
 NAME = "marking"
 # The address that the menu opens (jupyter/labconfig). JupyterLab reads this address relative to
-# JupyterLab's current page, at any depth. It can't contain the server's base address.
+# JupyterLab's current page, whose depth varies. It can't contain the server's base address.
 OPENED = "answers-in-words"
 ANONYMOUS = "Anonymous "  # prefix of names that a token-only server invents
 
@@ -63,8 +63,8 @@ class _Jupyter:
     def visitor(self, xsrf: str = "") -> Visitor:
         """Return who is logged in.
 
-        A server that has only a token invents a name for each browser. On such a server, the
-        visitor is also known by the name of the server's owner, which sections may use.
+        A server that has only a token invents a name for each browser. On such a server, sections
+        may also use the name of the server's owner for the visitor.
         """
         user = self.current_user  # type: ignore[attr-defined]
         known, name = user.display_name, user.username

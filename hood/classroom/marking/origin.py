@@ -21,8 +21,9 @@ SHARED = (
     "machine"
 )
 UNSAID = (
-    "Your browser did not say which page sent this request. Browsers since 2023 send the header "
-    "`Sec-Fetch-Site` over HTTPS and to `localhost`: use such an address and a current browser"
+    "Your browser did not say which page sent this request. Use a browser from 2023 or later, and "
+    "an address that begins with `https:` or is on `localhost`: then the browser sends the header "
+    "`Sec-Fetch-Site`, which says it"
 )
 ELSEWHERE = "Another page sent this request: open the pages for marking in their own tab"
 

@@ -15,8 +15,8 @@ from hood.classroom.marking.share import Share
 
 HERE = Path(__file__).parent
 TEMPLATES = HERE / "templates"
-# The pages run and load only their own script and style. They load nothing from an answer. They
-# have no forms, except the one that asks for a token.
+# The pages run and load only their own script and style. They load nothing from an answer. The only
+# form is the form that asks for a token.
 POLICY = "; ".join(
     [
         "default-src 'none'",
@@ -30,7 +30,7 @@ POLICY = "; ".join(
     ]
 )
 
-HEADERS = {  # of each page; no browser may cache it
+HEADERS = {  # of each page; no browser may cache a page
     "Cache-Control": "no-store",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Referrer-Policy": "no-referrer",
@@ -39,7 +39,7 @@ HEADERS = {  # of each page; no browser may cache it
 
 
 def stylesheet() -> str:
-    """Return the style sheet of the pages: the common look, and the rules for the marking pages."""
+    """Return the style sheet: the look of all pages, and the styles of the marking pages."""
     return render(TEMPLATES, "marking.css.j2")
 
 

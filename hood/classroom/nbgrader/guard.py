@@ -1,4 +1,4 @@
-"""Make nbgrader treat submissions, and files that other people wrote, as carefully as the grader.
+"""Make nbgrader treat submissions, and files from other people, as carefully as the grader does.
 
 nbgrader has no settings for the parts that :func:`guard` replaces.
 """
@@ -58,9 +58,9 @@ _nbgraders_removal = Gradebook.remove_student
 FORMGRADER = "nbgrader.server_extensions.formgrader"
 TABLE = '<table class="table table-hover">'
 EARNED = (
-    "<p>Scores on this page are raw points, as they were earned. The points that count according "
-    f"to <code>{FILE}</code> are shown after the time of each submission, in the report and in "
-    "feedback.</p>"
+    "<p>Scores on this page are raw points, as they were earned. The class report and feedback "
+    f"show the points that count according to <code>{FILE}</code>. The list of submissions shows "
+    "these points after the time of each submission.</p>"
 )
 AVERAGING = {"gradebook_assignments.tpl", "gradebook_notebooks.tpl"}
 AVERAGED = (
@@ -82,9 +82,9 @@ def guard() -> None:
       nbgrader would remove the whole folder before it generates the lab, and again if it can't
       generate the lab.
       If the class does not have the lab, or if the lab is not released yet, a warning is logged
-      first. A lab name that nbgrader can't use is refused.
-    - ``zip_collect`` keeps the hand-ins that it replaces, and at its end lists the files that it
-      did not collect.
+      before the lab is generated. A lab name that nbgrader can't use is refused.
+    - ``zip_collect`` keeps a copy of each hand-in that it replaces. At its end, it lists the files
+      that it did not collect.
     - Formgrader's list of submissions shows which submissions came late, even if lateness costs
       nothing. If the class has a ``course.yml``, this list also shows the counted points, and all
       of formgrader's lists say that their other numbers are raw points.
@@ -92,8 +92,8 @@ def guard() -> None:
       (:mod:`hood.classroom.rules.class_list`).
     - Formgrader's averages include only existing marks, and pages with averages say so. nbgrader
       would count a missing mark as 0.
-    - If an unchanged lab is generated again, it keeps its maximum, which may be less than its
-      points (:func:`hood.classroom.gradebook.marks.set_maxima`).
+    - If an unchanged lab is generated again, it keeps its maximum, which may be less than the sum
+      of its exercises' points (:func:`hood.classroom.gradebook.marks.set_maxima`).
     - A course or an exchange is found even in a folder such as ``ML [2026]``
       (:mod:`hood.grader.nbgrader.patches`).
     - Formgrader serves the course's files with a sandboxed origin, as Jupyter does everywhere else.
@@ -247,7 +247,7 @@ def _save_grade_cell(step: SaveCells, cell: NotebookNode) -> None:
     where = cell.metadata.nbgrader.grade_id, step.notebook_id, step.assignment_id
     with contextlib.suppress(MissingEntry):
         before = step.gradebook.find_source_cell(*where)
-        if before.checksum == cell.metadata.nbgrader.get("checksum"):  # the points are part of it
+        if before.checksum == cell.metadata.nbgrader.get("checksum"):  # it includes the points
             most = step.gradebook.find_grade_cell(*where).max_score
             step.new_grade_cells[where[0]]["max_score"] = most
 
@@ -268,7 +268,7 @@ def _get_submissions(api: NbGraderAPI, assignment: str) -> list[dict[str, Any]]:
 def _class_of(api: NbGraderAPI) -> ClassList:
     try:
         return class_list(Path(api.coursedir.root))
-    except UserError as error:  # the lists are shown; every command says it, and ends
+    except UserError as error:  # the lists are still shown; the commands report the error
         api.log.warning("%s", error)
         return EVERYBODY
 
@@ -329,7 +329,7 @@ def _with_more(
         if graded and deadline_of:
             course = Course(Path(api.coursedir.root), api.config, api.coursedir)
             counted = counts_of(course, assignment, graded)
-    except UserError as error:  # the lists are shown; every command says it, and ends
+    except UserError as error:  # the lists are still shown; the commands report the error
         api.log.warning("%s", error)
     with api.gradebook as gradebook:
         late = seconds_late(gradebook.db, assignment, deadline_of)

@@ -152,7 +152,7 @@ def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = N
 
     Return 0 if every submission has a verdict, and 130 if the run was interrupted. Return 1 if a
     submission has no verdict, or if a lab could not be graded. Raises UserError if nothing can be
-    graded, or if recorded grades would be redone and no option allows that. In these two cases
+    graded, or if recorded grades would be redone and no option allows that. If UserError is raised,
     nothing was done.
     """
     console = console or Console()
@@ -191,7 +191,7 @@ def _offer(
     outcomes: Mapping[str, RunSummary],
     stopped: bool,
 ) -> int:
-    """Print that nothing was recorded. Offer to grade again (on a terminal), or say how."""
+    """Print that nothing was recorded, and how to grade again; a terminal also offers to do it."""
     console.print("Nothing was recorded: the gradebook and the graded files have not changed.")
     if stopped:
         return 130
@@ -244,7 +244,8 @@ def grade_labs(
     if args.unsafe_no_sandbox:
         console.print(
             "[bold red]No sandbox:[/bold red] learners' code runs with your rights. It can read "
-            "and change your files and the grades, and use the network. Each grade records this."
+            "and change your files and the grades, and use the network. The record of each grade "
+            "says so."
         )
     with lock_grades(course), _interruptible() as stopped, Writer(course) as writer:
         refuse_half_restored(course.root)
@@ -258,9 +259,10 @@ def grade_labs(
                     redone.append(runs[name].would_be_redone())
             if said := "; ".join(filter(None, redone)):
                 raise UserError(
-                    f"{said}. Nothing was graded. Add `--regrade` to grade them again with the "
-                    "same cases, or `--only-new` to keep them and grade only new submissions. "
-                    "`--preview` shows which points would change, and records nothing"
+                    f"{said}. Nothing was graded. Add `--regrade` to grade these submissions again "
+                    "with the same cases, or add `--only-new` to keep their grades and grade only "
+                    "new submissions. `--preview` shows which points would change, and records "
+                    "nothing"
                 )
         for name in list(left):
             with refusals_of(name):
@@ -340,7 +342,7 @@ def other_cells(lab: str) -> str:
     """Return the error for a graded lab whose exercises differ from the gradebook's exercises."""
     return (
         f"the gradebook has grades for {lab} with other exercises, and nbgrader can't add or "
-        "remove exercises. Give the new version another name. Or keep a copy of gradebook.db and "
+        "remove exercises. Give the new version another name. Or make a copy of gradebook.db and "
         f"run `nbgrader db assignment remove {shlex.quote(lab)} --force`, which deletes this lab's "
         "marks (also marks given by hand), comments and due date"
     )
@@ -643,7 +645,7 @@ class _Run:
         summary.not_entered = [w for w in map(shown_id, results.not_entered) if w not in without]
 
     def _settle(self, job: Job, result: Result) -> None:
-        """Record a result, or, if a learner has several hand-ins, only the hand-in that counts."""
+        """Record a result. Of several hand-ins of a learner, record only the one that counts."""
         contest = self.contests.get(job.student)
         if contest is None or result.retryable or result.hopeless:
             if contest is None or not contest.failed:

@@ -1,8 +1,8 @@
 """Choose which of a learner's hand-ins is recorded, if several may count.
 
-Each hand-in is graded once. The hand-in that has the most points after the late penalty is
-recorded. The results of the other hand-ins stay in the gradebook's database, so that the next run
-does not grade them again.
+Each hand-in is graded once. The hand-in with the most points after the late penalty is recorded.
+The results of the other hand-ins stay in the gradebook's database, so that the next run does not
+grade them again.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from hood.grader.batch.job import Job, LabFiles, Result, Submission, changes
 from hood.grader.course import Course
 from hood.grader.submission.notebook import OutOfReach
 
-ATTEMPTS = 3  # to read a learner's hand-ins while the service stores new ones
+ATTEMPTS = 3  # to read a learner's hand-ins while the service stores new hand-ins
 
 
 @dataclass
@@ -61,7 +61,7 @@ class Contest:
         recorded: the name of the recorded hand-in; empty if there is none.
         wanted: the hand-ins that this run grades to find out which hand-in counts.
         failed: whether no decision is possible, because a hand-in could not be graded.
-        chosen: the hand-in to record, if the decision is made and the hand-in must be graded again.
+        chosen: the hand-in that was chosen, if it must be graded again before it is recorded.
     """
 
     student: str
@@ -119,7 +119,7 @@ class Choice:
         self.rows, self._results = rows, None
 
     def contest(self, student: str, folders: Sequence[Path]) -> Contest:
-        """Read the hand-ins of a learner that may count, and return them, the latest first.
+        """Read a learner's hand-ins that may count, and return them, the latest first.
 
         If the newest hand-in counts (for example, without a due date), only ``submitted/`` is read.
 
@@ -132,7 +132,7 @@ class Choice:
             return _alone(student, found)
         try:
             for _ in range(ATTEMPTS):
-                with suppress(FileNotFoundError):  # a newer hand-in replaced a kept one
+                with suppress(FileNotFoundError):  # a newer hand-in replaced a kept hand-in
                     return self._contest(student, folders)
             raise OutOfReach("the learner handed in again during the grading: grade the lab again")
         except PermissionError as error:
@@ -213,8 +213,8 @@ class Choice:
         these are also equal, the latest hand-in counts.
 
         Args:
-            earlier: the times that count for hand-ins that only ask for a regrade, keyed by their
-                names.
+            earlier: the times that count for hand-ins that only ask for a regrade, keyed by the
+                names of the hand-ins.
         """
         assert self.file is not None
         student, others = contest.student, self.others(contest.student)
@@ -290,9 +290,9 @@ def _time(iso: str | None) -> datetime | None:
 
 
 def _of(known: Mapping[str, HandInRow], one: HandIn) -> datetime | None:
-    """Return a hand-in's time that counts.
+    """Return the time that counts for a hand-in.
 
-    If the hand-in only asks for a regrade, this is the time of the earlier hand-in.
+    If the hand-in only asks for a regrade, the time of the earlier hand-in counts.
     """
     row = known.get(one.name)
     return _time(row.tried.came) if row and row.tried.came else one.at

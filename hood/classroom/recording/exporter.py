@@ -29,8 +29,8 @@ class BatchAutograde(Autograde):
     def convert_notebooks(self) -> None:
         """Grade new and changed submissions; with ``force``, grade recorded submissions again too.
 
-        Raises NbGraderException if a learner has no verdict; its message says what to do. Recorded
-        grades stay.
+        Raises NbGraderException if a learner has no verdict. The exception's message says what to
+        do. Recorded grades stay.
         """
         if self.coursedir.notebook_id != "*":
             self._end("a submission is always graded as a whole: leave out --notebook")

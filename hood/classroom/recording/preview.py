@@ -1,4 +1,4 @@
-"""``grade --preview``: show which points grading again would change, and record nothing."""
+"""``grade --preview``: show which points a new grading would change, and record nothing."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class Preview(RunSummary):
         with engine_of(course.directory.db_url).connect() as connection:
             if not inspect(connection).has_table(RECORDS.name):
                 raise UserError(
-                    f"no grade of {lab} is recorded here, so there is nothing to compare"
+                    f"no grade of {lab} is recorded here, so there is nothing to compare with"
                 )
         file = read_course_file(course.root)
         ruled = file is not None and lab in file.labs
@@ -153,7 +153,7 @@ class Preview(RunSummary):
         self._course.share(self.path.parent, self.path)
 
     def show(self, console: Console) -> None:
-        """Print how many learners would gain or lose points, and who."""
+        """Print how many learners would gain or lose points, and the learners' names."""
         whole = [change for change in self._changes if change.exercise == WHOLE]
         table = Table(box=box.SIMPLE_HEAD)
         table.add_column("learners who")
@@ -199,7 +199,7 @@ class Preview(RunSummary):
 
 
 def _step(one: Change, which: int) -> str:
-    """Return the raw points before and after as text; counted points if ``which`` is 1."""
+    """Return points before and after as text: raw points (``which`` 0) or counted points (1)."""
     old, new = (
         "no mark" if p is None else f"{rounded(p):g}" for p in (one.before[which], one.after[which])
     )

@@ -119,7 +119,7 @@ class GradeRecord:
     seeds: Mapping[str, str]  # the seed of each notebook
 
     def is_of(self, submission: Submission) -> bool:
-        """Return whether a sandbox would see the same files; true if that is not known."""
+        """Return whether a submission has the recorded digest; True if no digest is recorded."""
         return self.digest in ("", submission.digest)
 
 
@@ -200,8 +200,8 @@ class Writer:
 
         Args:
             anyway: whether to accept an older gradebook.
-            renew: whether to mark the gradebook as the current one, if an older gradebook was
-                accepted, or if no graded file contradicts the gradebook.
+            renew: whether an older gradebook that is accepted becomes the current gradebook. A
+                gradebook is also accepted if no graded file contradicts it.
 
         Raises UserError, which names the learners whose files the gradebook does not know.
         """
@@ -270,8 +270,9 @@ class Writer:
     ) -> bool:
         """Replace a submission's graded files and scores, in one transaction.
 
-        If several hand-ins are kept, ``came`` is the name of the graded hand-in and its time that
-        counts. ``tried`` has the results of this hand-in and of the learner's other hand-ins.
+        If several hand-ins are kept, ``came`` is the name of the graded hand-in, and the time that
+        counts for it. ``tried`` has the results of this hand-in and of the learner's other
+        hand-ins.
 
         If this process is killed before the transaction ends, the record still has the old job's
         id, and the next run notices this. If the grader failed and the learner already has a grade,
@@ -481,8 +482,8 @@ def replaced(
     """Replace a submission's graded files, then run the enclosed code.
 
     If the replacement or the enclosed code fails, the old files are restored. If the process is
-    killed at that time, the folder is missing, or it has either the old files or the new files.
-    ``beside`` has the files besides the notebooks, keyed by relative path.
+    killed during the replacement, the folder is missing, or it has either the old files or the new
+    files. ``beside`` has the files that are not notebooks, keyed by relative path.
     """
     folder = course.folder("autograded", student, lab)
     root = os.path.normpath(course.folder("autograded", ".", "."))
@@ -524,7 +525,7 @@ def _write_file(course: Course, path: Path, data: bytes) -> None:
 
 
 def cells_of(source: bytes, config: Config) -> set[tuple]:
-    """Return what nbgrader's gradebook stores of a notebook's cells: ids, texts and points.
+    """Return the ids, texts and points of a notebook's cells, as nbgrader's gradebook stores them.
 
     The points of cells with a check are left out. The gradebook may have lower numbers for these
     cells, because it stores the points that could be earned.
@@ -573,8 +574,8 @@ def _set_marks(
         select(Grade, BaseCell.name, BaseCell.type)
         .join(BaseCell, BaseCell.id == Grade.cell_id)
         .where(Grade.notebook_id == submitted.id)
-        # If a person gives a mark at the same time, the mark is either written before this query,
-        # and then flagged, or it waits. SQLite locks the whole file.
+        # A person may give a mark at the same time. This mark is either written before this query
+        # and then flagged, or written after this transaction. SQLite locks the whole file.
         .with_for_update(of=Grade)
     )
     for grade, name, kind in grades:

@@ -32,10 +32,10 @@ LEAST = 40  # an answer that adds fewer nodes to its stub is not compared
 ENOUGH = 150  # nodes that must be alike between two learners, in all exercises of the lab together
 MOST = 5  # if more learners share an answer, it is the usual answer
 SHARE = 0.2  # the same limit, as a share of the class
-LONGEST = 20_000  # characters of an answer; a longer one is not compared
+LONGEST = 20_000  # characters of an answer; a longer answer is not compared
 SECONDS, MEMORY = 1.0, 256 << 20  # for all answers of one learner
 SAYS_NOTHING = {"annotation", "returns", "type_comment", "ctx", "kind"}  # fields of nodes
-# Nodes with a name that code may bind, and the name's field.
+# Kinds of nodes that have a name which code may bind, each with the field of the name.
 NAMES = {
     ast.Name: "id",
     ast.arg: "arg",
@@ -47,7 +47,7 @@ NAMES = {
 
 
 class Shape(NamedTuple):
-    """A hash of the syntax tree of code without its names, and the size of the tree."""
+    """A hash of code's syntax tree, in which names are left out, and the size of the tree."""
 
     digest: bytes
     nodes: int
@@ -122,7 +122,7 @@ class Alike:
 
 
 def _join(groups: list[tuple[int, set[int]]], nodes: int, pair: set[int]) -> None:
-    """Add a pair of learners to a group that contains one of them, or make a new group.
+    """Add a pair of learners to a group that has one of the two learners, or make a new group.
 
     The pair's other learner belongs to the group too, because being alike is transitive.
     """
@@ -145,7 +145,7 @@ def shape(code: str) -> Shape | None:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
     parts: list[Any] = []
-    names: list[int] = []  # the places of names in ``parts``
+    names: list[int] = []  # the indices of names in ``parts``
     bound: dict[str, int] = {}  # names that the code binds, in order of appearance
     nodes = 0
     while level:

@@ -25,8 +25,8 @@ from hood.grader.course import Course
 from hood.judge.backquotes import in_code
 
 TEMPLATES = Path(__file__).parent / "templates"
-FREQUENT = 6  # misconceptions listed at the top; each exercise lists all of them
-COMMON = 0.06  # share of the class that a misconception needs to be listed at the top
+FREQUENT = 6  # misconceptions listed at the top of the page; each exercise lists all its own
+COMMON = 0.06  # a misconception of a smaller share of the class is not listed at the top
 TOLD = 8  # misconceptions described per exercise; the others are only named
 TYPICAL = 3  # problem texts that are shown for unexplained answers
 FILES = (("autograded", "ipynb", "notebook"), ("feedback", "html", "feedback"))
@@ -158,8 +158,8 @@ def scores_say(points: Sequence[float], most: float) -> str:
         return "Everyone earned every point"
     middle = statistics.median(points)
     sentence = f"The median is {middle:g} of {most:g} points"
-    ends = [f"{full} earned all of them" if full else "", f"{none} none" if none else ""]
-    said = " and ".join(filter(None, ends))
+    ends = [f"{full} earned all points" if full else "", f"{none} earned no points" if none else ""]
+    said = ", and ".join(filter(None, ends))
     return f"{sentence}; {said}" if said else sentence
 
 

@@ -31,10 +31,11 @@ class ExerciseTally:
         wrong: the number of learners who tried and did not get all points.
         unexplained: the number of learners in ``wrong`` who have a failed part that no
             misconception explains.
-        problems: how often the check gave each problem text for these parts.
+        problems: how often the check gave each problem text for the failed parts that no
+            misconception explains.
         not_run: for each part and reason, how often the grading machine could not run the part.
-        withheld: the points that learners could not earn because of ``not_run``, although the lab's
-            maximum includes these points, because other learners could earn them.
+        withheld: the points that learners could not earn because of ``not_run``. Only points in the
+            lab's maximum are included: points that other learners could earn.
     """
 
     cell: GradedCell

@@ -48,8 +48,8 @@ ADVICE = {
         "with another notebook",
     ),
     ReasonKind.COPIES: Advice(
-        "Copies of the notebook beside it",
-        "Only one of them was graded. Check whether the work is in another file.",
+        "Copies beside the notebook",
+        "Only one of the files was graded. Check whether the work is in another file.",
         "Check the copies for the work",
         "with copies beside the notebook",
     ),
@@ -69,8 +69,8 @@ ADVICE = {
     ),
     ReasonKind.TOUCHED: Advice(
         "Graded cells, settings or tags changed",
-        "The originals were used, so the change gained nothing. Ask the learner: it is usually an "
-        "accident.",
+        "The originals were used, so the change gained nothing. Ask the learner: the change is "
+        "usually an accident.",
         "Ask about edited tests or settings",
         "with edited cells or settings, which gained nothing",
     ),
@@ -93,8 +93,8 @@ ADVICE = {
     ),
     ReasonKind.UNDEFINED: Advice(
         "An answer could not be run",
-        "No cell that ran to its end defines the name that the exercise requires. The cell raised "
-        "an error, often because of a typo, or it defines another name.",
+        "No cell that ran to its end defines the name that the exercise requires. Either the "
+        "learner's cell raised an error (often because of a typo), or it defines another name.",
         *SLIP,
     ),
 }
@@ -139,8 +139,8 @@ def _marks(tally: Tally) -> Iterator[Todo]:
         named = f": {', '.join(people)}" if count <= NAMED else ""
         yield Todo(MARKS, do, f"{_submissions(count)} {what}{named}.", f"people-{kinds[0]}")
     for manual, do, what in (
-        (True, "Mark the answers in words: `make teach`, then Marking", "Waiting"),
-        (False, "Review marks given by hand", "Graded again since they were given"),
+        (True, "Mark the answers in words: `make teach`, then Marking", "Answers that wait"),
+        (False, "Review marks given by hand", "Answers graded again after their marks"),
     ):
         waiting = [
             exercise
@@ -171,14 +171,14 @@ def _lab(tally: Tally) -> Iterator[Todo]:
     missing = sorted(filter(worth_a_look, tally.exercises), key=lambda one: -one.unexplained)
     for one in missing[:MOST]:
         why = f"{one.unexplained} of {one.wrong} wrong answers match no known misconception."
-        do = f"Read a few wrong answers to `{one.name}`, and add what you find: `hood wrong`"
+        do = f"Read a few wrong answers to `{one.name}`, and add new misconceptions: `hood wrong`"
         yield Todo(LAB, do, why, tally.anchor(one))
     for exercise in tally.exercises:
         tried = exercise.marked - exercise.not_tried
         if tried >= FEWEST and exercise.earned <= HARD * (
             exercise.cell.points * tried - exercise.withheld
         ):
-            why = "Hardly anyone solved it: is the question clear, and is it taught?"
+            why = "Hardly anyone solved it: is the question clear, and is its subject taught?"
             yield Todo(LAB, f"Look at `{exercise.name}` again", why, tally.anchor(exercise))
 
 

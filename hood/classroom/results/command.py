@@ -177,7 +177,10 @@ def _unlikely(course: Course, file: ClassRules, members: set[str]) -> Iterator[s
         if not worth:
             yield f"{lab} counts 0 points: every exercise is in `drop`, is a bonus, or counts 0"
         if file.total and weights[lab] and not file.labs[lab].due:
-            yield f"{lab} has no due date, so a learner's total is not final until they hand it in"
+            yield (
+                f"{lab} has no due date, so a learner's total is not final until the learner hands "
+                "this lab in"
+            )
         if file.labs[lab].feedback.attempts == 0:
             yield f"{lab}: with `attempts: 0` the service gives no verdicts"
     try:
@@ -189,7 +192,7 @@ def _unlikely(course: Course, file: ClassRules, members: set[str]) -> Iterator[s
         if not users.get(student):
             yield (
                 f"{student} has an empty cell below {heading!r} in the roster, so an export for "
-                "Moodle leaves them out"
+                "Moodle leaves this learner out"
             )
 
 
@@ -240,7 +243,7 @@ def _say_how_it_was_read(course: Course, roster: Roster) -> None:
 
 
 def entries(course: Course, file: ClassRules, labs: list[str], now: datetime) -> Iterator[Entry]:
-    """Yield every learner of the class in every lab. Graded labs have the counted marks."""
+    """Yield an entry for each learner and lab; in a graded lab, it has the counted marks."""
     counted, members = CountedMarks(course, file), _entered(course)
     worth = worths(course.root, file)
     for student, one in read_roster(course.root, file).items():

@@ -78,7 +78,7 @@ class CountedMarks:
         results, credit = Results(self.course, lab), self.file.labs[lab].withheld
         for one in results.read(only=students, runs=False):
             # Withheld points change the earned points only if the class gives these points to
-            # learners. If it does not, no file is read.
+            # learners. In any other class, no file is read.
             gives = credit is Withheld.CREDIT
             withheld = results.withheld(one.student) if gives else {}
             yield one.student, self._in_time(lab, one, withheld).earned
@@ -172,7 +172,7 @@ def raw_marks(
 
     Args:
         points: the points of the exercises in the lab's source. The gradebook may have fewer
-            points, because it leaves out parts that nobody could earn. The notebook can't be
+            points, because it leaves out points that nobody could earn. The notebook can't be
             trusted if it was graded without a sandbox.
     """
     found = []

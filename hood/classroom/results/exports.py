@@ -215,7 +215,8 @@ def write_total(marks: ClassMarks, path: Path) -> None:
 def write_gradescope(marks: ClassMarks, folder: Path) -> None:
     """Write a file of results for Gradescope, ``LAB/STUDENT.json``, for each learner with a mark.
 
-    The score is given for the whole lab, because Gradescope would otherwise add up the tests.
+    Each file has one score for the whole lab. Without this score, Gradescope would add up the
+    scores of the tests.
     """
     for e in marks.entries:
         points = e.in_proportion

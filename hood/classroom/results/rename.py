@@ -1,9 +1,9 @@
 """``python -m hood course rename OLD NEW``: give a learner another id, with all their work.
 
-Folders are moved first, then the gradebook is changed in one transaction. Until both are done, a
-file records the two ids. After an interruption, the same command finishes the renaming, and nothing
-is graded before that. Marks, verdicts, seeds and times do not depend on an id, so recorded grades
-stay valid.
+Folders are moved first, then the gradebook is changed in one transaction. Until both steps are
+done, a file records the two ids. After an interruption, the same command finishes the renaming, and
+nothing is graded before that. Marks, verdicts, seeds and times do not depend on an id, so recorded
+grades stay valid.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def rename(course: Course, old: str, new: str) -> Iterator[str]:
             those = ", ".join(str(path.relative_to(course.root)) for path in both)
             raise UserError(
                 f"{old} has handed in again since the renaming to {new} was interrupted: merge "
-                f"{those} by hand into the folders called {new}, and run this again"
+                f"{those} by hand into the folders called {new}, and run the same command again"
             )
         write_whole(course.root / JOURNAL, json.dumps([old, new]).encode())
         for path in theirs:
@@ -159,7 +159,8 @@ def _left_to_do(course: Course, old: str, new: str) -> Iterator[str]:
     except UserError as error:
         yield f"the roster could not be searched for {old}: {error}"
     yield (
-        f"later hand-ins as {old} would count as another learner's: make sure that the account, or "
-        f"the LMS, hands in as {new}. If the learner has a token of the service, give them a new "
-        "token. New reports and exports have the new id, and a new pseudonym"
+        f"a later hand-in under the id {old} would count as another learner's: make sure that the "
+        f"learner's account, or the LMS, uses the id {new}. If the learner has a token of the "
+        "service, give them a new token. New reports and exports have the new id, and a new "
+        "pseudonym"
     )

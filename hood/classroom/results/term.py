@@ -80,7 +80,7 @@ def _counted(
 ) -> dict[str, Counted]:
     try:
         results = Results(marks.course, lab, alone)
-    except UserError:  # the lab is not in the gradebook yet, so it has no total
+    except UserError:  # the lab is not in the gradebook yet, so nothing counts
         return {}
     return {
         one.student: marks.of(lab, one, results.withheld(one.student))

@@ -26,7 +26,8 @@ class ClassList:
 
     Attributes:
         left: the ids of learners who left the class.
-        members: the ids in the roster; None without a roster: then everybody belongs to the class.
+        members: the ids in the roster. Without a roster it is None, and everybody belongs to the
+            class.
         roster: the path of the roster's file, as written in ``course.yml``.
     """
 

@@ -145,11 +145,11 @@ def lateness_of(
     """Return how late each of a learner's submissions came and what that costs, keyed by lab.
 
     The term's free days are spent where they save most points. If several distributions of the days
-    save equal points, the distribution that saves the larger shares of points is taken, so that
-    spare days go to labs without points. If these shares are also equal, the distribution that
-    spends fewer days is taken, and after that the distribution that gives most days to the lab that
-    is due first. A free day is not spent where it saves nothing: below the floor, after the last
-    day, or in a lab where lateness costs nothing.
+    save equal points, the distribution that saves the larger shares of points is taken. So spare
+    days go to labs without points. If these shares are also equal, the distribution that spends
+    fewer days is taken. If the numbers of days are also equal, the lab that is due first gets most
+    days. A free day is not spent where it saves nothing: below the floor, after the last day, or in
+    a lab where lateness costs nothing.
 
     Args:
         times: when the learner's submissions came, with a time zone, keyed by lab; None if not
@@ -172,7 +172,7 @@ def contested(
 ) -> tuple[str, ...]:
     """Return the labs whose points decide where free days are spent.
 
-    The result is empty if there are no free days, or if there are enough of them for all labs.
+    The result is empty if there are no free days, or if there are enough free days for all labs.
     """
     late = _payable(file, _without_free_days(file, student, times))
     return tuple(late) if _decide(file, late) else ()

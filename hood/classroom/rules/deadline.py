@@ -66,7 +66,7 @@ class Deadline:
         return self.after(Period()).astimezone(self.zone)
 
     def after(self, period: Period) -> datetime:
-        """Return when a period after the due date ends, in UTC; its days are added first."""
+        """Return when a period after the due date ends, in UTC; days are added before hours."""
         clock = self.clock + timedelta(days=period.days)
         return end(clock, self.zone) + period.elapsed
 

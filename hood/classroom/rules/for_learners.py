@@ -27,7 +27,7 @@ def rules_for_learners(root: Path, file: ClassRules) -> bytes:
     """Return the JSON text of the file that :func:`hood.learner.contents.class_rules` reads.
 
     ``about`` has sentences on the class. ``labs`` has three texts for each lab: ``released`` and
-    ``due`` are its dates (empty without a date), and ``rules`` are sentences on what counts.
+    ``due`` are the lab's dates (empty without a date), and ``rules`` are sentences on what counts.
     """
     labs = {
         lab: {

@@ -115,7 +115,7 @@ def course_id(root: Path) -> str:
 
 
 def other_id(root: Path, file: ClassRules, used: str) -> str:
-    """Return what to do if the id in the file differs from nbgrader's id; empty if both agree."""
+    """Return what to do if the file's id is not nbgrader's id; empty if the ids are equal."""
     if file.course.id in ("", used):
         return ""
     lines: dict[YamlPath, int] = {}
@@ -129,14 +129,14 @@ def other_id(root: Path, file: ClassRules, used: str) -> str:
 
 
 def _line(place: YamlPath, lines: dict[YamlPath, int]) -> int:
-    """Return the line of a key or value, or, if it is not in the file, of the part around it."""
+    """Return the line of a key or value; if the file lacks it, the line of the part around it."""
     while place and place not in lines:
         place = place[:-1]
     return lines.get(place, 1)
 
 
 def _path(place: YamlPath) -> str:
-    words = [one for one in place if isinstance(one, str)]  # the line shows the item of a list
+    words = [one for one in place if isinstance(one, str)]  # the line shows which item of a list
     return f"{'.'.join(words)}: " if words else ""
 
 
@@ -205,7 +205,7 @@ def _unknown(root: Path, found: ClassRules) -> Iterator[tuple[YamlPath, str]]:
                 yield ("labs", lab, key), f"{lab} has no exercise {name!r}; it has: {those}"
         for name, times in Counter([*rules.drop, *rules.bonus]).items():
             if times > 1:
-                yield ("labs", lab, "drop"), f"list {name!r} once, in `drop` or in `bonus`"
+                yield ("labs", lab, "drop"), f"list {name!r} only once: in `drop`, or in `bonus`"
         for name in set(rules.drop) & set(rules.points):
             yield ("labs", lab, "points"), f"{name!r} is in `drop`: it can't have points"
     for number, one in enumerate(found.extensions):
@@ -214,7 +214,7 @@ def _unknown(root: Path, found: ClassRules) -> Iterator[tuple[YamlPath, str]]:
         elif (due := found.labs[one.lab].due) is None:
             yield ("extensions", number), f"{one.lab} has no due date to extend"
         elif one.due <= due:
-            yield ("extensions", number, "due"), f"expected a date later than the lab's own, {due}"
+            yield ("extensions", number, "due"), f"expected a date after the lab's due date, {due}"
     if found.total and all(exercises_of(root, lab) is not None for lab in found.labs):
         yield from _wrong_total(root, found, found.total)
     for platform in ("moodle", "canvas"):

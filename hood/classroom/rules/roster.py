@@ -87,8 +87,8 @@ def moodle_users(root: Path, file: ClassRules) -> tuple[str, dict[str, str]] | N
 
     One column of the roster has the values: the column that ``roster`` names as ``moodle``, else
     the column that ``identify`` names, else the column that ``roster`` names as ``id``. If
-    ``identify`` names a heading, that heading is returned, else the heading of this column. The
-    result is None without a roster.
+    ``identify`` names a heading, that heading is returned, else the heading of the column that has
+    the values. The result is None without a roster.
 
     Raises:
         UserError: in the same cases as :func:`read_roster`, and when the roster lacks the column.

@@ -277,7 +277,7 @@ class LatePolicy(Part):
 
     Attributes:
         per_day: the share that each day of lateness costs, as soon as the day has begun.
-        floor: the share that always stays, up to ``last_day``.
+        floor: the share of the earned points that always counts, up to ``last_day``.
         last_day: how many days late work may be; later work counts nothing. Without this key, late
             work always counts.
 
@@ -416,7 +416,7 @@ class LabRules(Part):
 
 
 class Extension(Part):
-    """A later due date for one learner in one lab. If there are several, the latest counts.
+    """A later due date for one learner in one lab. Of several extensions, the latest counts.
 
     Attributes:
         who: the learner's id.
@@ -440,10 +440,11 @@ class Platform(Part):
     """The column headings in the file for a learning platform.
 
     Attributes:
-        identify: for Moodle, the heading of the first column, which identifies Moodle's users. If
-            `roster` has no key ``moodle``, the roster's column with this heading has the users'
-            values. The default is the heading of the column in the key ``moodle`` of `roster`, or
-            else in its key ``id``.
+        identify: for Moodle, the heading of the first column, which identifies Moodle's users. The
+            default is the heading in the key ``moodle`` of `roster`, or, without that key, the
+            heading in the key ``id``. The key ``moodle`` also names the roster's column that has
+            the users' values. Without that key, the values are in the roster's column with the
+            heading ``identify``.
         items: the heading of each lab's column. For Canvas, this is the assignment's name and
             number.
         total: the heading of the total's column. Without this key, Canvas's file has no total,
@@ -544,9 +545,10 @@ class ClassRules(Part):
         return release is not None and now.astimezone(UTC) < begin(release, self.zone)
 
     def shows(self, what: str, lab: str, student: str, now: datetime) -> bool:
-        """Return whether a learner may see ``what``, which is a field of :class:`Feedback`.
+        """Return whether a learner may see one kind of information in feedback.
 
         Args:
+            what: the kind of information: the name of a field of :class:`Feedback`.
             now: the current time, with a time zone. "After the due date" means after the learner's
                 own due date and its grace.
         """

@@ -29,10 +29,10 @@ WITHHELD = {
     "points.",
 }
 HAND_INS = {
-    HandInRule.BEST: "Of several hand-ins, the one that has the most points after the late penalty "
+    HandInRule.BEST: "Of several hand-ins, the hand-in with the most points after the late penalty "
     "counts.",
     HandInRule.LAST: "Of several hand-ins, the last one counts.",
-    HandInRule.LAST_IN_TIME: "Of several hand-ins, the last one in time counts.",
+    HandInRule.LAST_IN_TIME: "Of several hand-ins, the last one that is in time counts.",
 }
 
 
@@ -160,7 +160,8 @@ def late_sentence(policy: LatePolicy) -> str:
     """Return a sentence on what lateness costs."""
     said = []
     if policy.per_day:
-        floor = f", but at least {percent(policy.floor)} of them stay" if policy.floor else ""
+        least = f", but at least {percent(policy.floor)} of these points count"
+        floor = least if policy.floor else ""
         said.append(f"each begun day costs {percent(policy.per_day)} of the points earned{floor}")
     if policy.last_day is not None:
         said.append(f"after {days(policy.last_day)} nothing counts")
@@ -178,8 +179,8 @@ def policy_sentences(file: ClassRules, lab: str, lateness: Lateness) -> Iterator
         and not policy.is_over(lateness.days)
     ):
         yield (
-            "Your free days are spent where they save you most points, so what counts here can "
-            "change when another lab of yours is graded."
+            "Your free days are spent where they save you most points, so the points that count "
+            "here can change when another of your labs is graded."
         )
 
 
@@ -197,8 +198,8 @@ def no_time_sentence(file: ClassRules | None, lab: str, without: int, of: int) -
     others = "the others have a time" if of > without + 1 else "the other has a time"
     return (
         f"{some} {does} as in time{f'; {others}' if without < of else ''}. To set a time, "
-        f"write it into submitted/LEARNER/{lab}/timestamp.txt, such as “2026-04-05 10:00:00 UTC”; "
-        "or get the times from Moodle or Canvas: see docs/how-to/collect-from-an-lms.md"
+        f"write it into submitted/LEARNER/{lab}/timestamp.txt, such as “2026-04-05 10:00:00 UTC”. "
+        "Or get the times from Moodle or Canvas: see docs/how-to/collect-from-an-lms.md"
     )
 
 

@@ -1,8 +1,8 @@
 """Find which of a learner's hand-ins to a lab may count under the rules of ``course.yml``.
 
-These are pure functions of times and rules. If several hand-ins may count, the hand-in that has the
+These are pure functions of times and rules. If several hand-ins may count, the hand-in with the
 most points after the late penalty counts. To find this hand-in,
-:mod:`hood.classroom.recording.contest` grades all of them.
+:mod:`hood.classroom.recording.contest` grades all hand-ins that may count.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class HandInTime:
 
 @dataclass(frozen=True)
 class KnownHandIn:
-    """What a sentence on a hand-in needs to know about the hand-in.
+    """The facts about a hand-in from which sentences are made.
 
     Attributes:
         at: when it was handed in, with a time zone; None if that is not known.
@@ -74,12 +74,12 @@ def choosing(file: ClassRules | None, lab: str) -> bool:
 def may_count(
     file: ClassRules | None, lab: str, student: str, found: Sequence[HandInTime], others: Times
 ) -> list[HandInTime]:
-    """Return the hand-ins of a learner that may count, the latest first.
+    """Return a learner's hand-ins that may count, the latest first.
 
-    If the lateness of several hand-ins costs the same, only the latest of them may count. A hand-in
-    that is too late to count is left out if another hand-in may count. If more than :data:`MOST`
-    hand-ins remain, the result has the hand-in that loses least by lateness, and the latest of the
-    other hand-ins.
+    If the lateness of several hand-ins costs the same, only the latest of these hand-ins may count.
+    A hand-in that is too late to count is left out if another hand-in may count. If more than
+    :data:`MOST` hand-ins remain, the result has the hand-in that loses least by lateness, and the
+    latest of the other hand-ins.
     """
     found = sorted(found, key=lambda one: one.name, reverse=True)
     if file is None or not choosing(file, lab) or file.hand_in_rule(lab) is HandInRule.LAST:
@@ -159,7 +159,7 @@ def _other(hand_in: KnownHandIn, chosen: KnownHandIn, rule: HandInRule) -> str:
     if not late.kept:
         return f"{named} would have counted 0"
     if rule is HandInRule.LAST_IN_TIME:
-        return f"{named} does not count: the last one in time counts"
+        return f"{named} does not count: the last one that is in time counts"
     if hand_in.counts is not None:
         return f"{named} would have counted {number(hand_in.counts)}"
     return f"{named} was replaced by a later one"
@@ -208,11 +208,11 @@ def would_be(
             "counts."
         )
     if file.hand_in_rule(lab) is HandInRule.LAST_IN_TIME:
-        place = "the last one counts" if then.days else "the last one in time counts"
+        place = "the last one counts" if then.days else "the last one that is in time counts"
         return f"{own}: {place}."
     if not late.kept:
         return f"{own}, so it counts 0: the earlier one stays."
-    return f"{own}, {_share(late)}: the one with more points will count."
+    return f"{own}, {_share(late)}: the hand-in with more points will count."
 
 
 def _share(late: Lateness) -> str:

@@ -21,8 +21,8 @@ def total_sentences(file: ClassRules, weights: Mapping[str, Fraction]) -> Iterat
     digits = "a whole number" if policy.decimals == 0 else f"{policy.decimals} decimal"
     digits += "s" * (policy.decimals > 1)
     yield (
-        f"The total is out of {policy.out_of:g}, rounded to {digits} (a half goes up); only the "
-        "end result is rounded."
+        f"The total is out of {policy.out_of:g}. Only the total itself is rounded, to {digits} (a "
+        "half is rounded up)."
     )
     parts = [f"{lab} {percent(float(weight))}" for lab, weight in weights.items() if weight]
     by = "has a weight" if policy.weights else "has its points as its weight"
@@ -51,7 +51,7 @@ def term_sentences(total: Total) -> Iterator[str]:
 
 
 def why(total: Total) -> str:
-    """Return which labs are dropped, count 0 or are missing in a total; empty if no lab is."""
+    """Return which labs are dropped, count 0 or are missing in a total; empty without such labs."""
     return " ".join(_why(total))
 
 
@@ -66,7 +66,7 @@ def _why(total: Total) -> Iterator[str]:
         if standing is Standing.NOT_ASKED:
             yield f"Not in the total: {_named(labs)} ({standing})."
         elif standing in NOUGHT:
-            late = ", and will be late if it comes" if standing is Standing.MISSING_YET else ""
+            late = ", and a hand-in will be late" if standing is Standing.MISSING_YET else ""
             yield f"Counts 0: {_named(labs)} ({standing}{late})."
         else:
             yield f"Not in the total yet: {_named(labs)} ({standing})."

@@ -1,4 +1,4 @@
-"""Define the web application: its endpoints, who may use each of them, and their limits.
+"""Define the web application: its endpoints, who may use each endpoint, and the limits.
 
 The endpoints are inside a function, and FastAPI reads their annotations. So in this module
 annotations are objects, not strings.
@@ -54,7 +54,7 @@ MAX_BODY = 1 << 20  # bytes of a request without a hand-in
 MAX_NOTEBOOK = 20_000_000  # bytes of a notebook that is handed in through the service
 NOTEBOOK = "application/x-ipynb+json"
 MOST_ARRIVING = 2  # notebooks of one learner that may arrive at the same time, to protect the disk
-AGAIN = 5.0  # seconds after which such a notebook has probably arrived
+AGAIN = 5.0  # seconds after which an arriving notebook is probably complete
 # Feedback has no script, and these headers give it no rights in a browser.
 SEALED = {
     "Content-Security-Policy": "sandbox; default-src 'none'; style-src 'unsafe-inline'; "
@@ -68,7 +68,7 @@ REFUSALS: dict[int | str, dict[str, Any]] = {
     for code, said in {
         401: "the request has no valid token",
         403: "the request is not allowed with this token, or not allowed now",
-        404: "what the request names does not exist, or is not released yet",
+        404: "the request names something that does not exist, or is not released yet",
         408: "the body did not arrive in time",
         409: "a lab is being graded",
         413: "the body is too large",
@@ -96,7 +96,7 @@ class Asked(BaseModel):
 
     Attributes:
         exercise: the exercise's name, as in ``check(...)``.
-        cells: the cells that the kernel has run, in the notebook's order.
+        cells: the cells that the kernel has run, in the order of their last runs.
     """
 
     exercise: Annotated[str, Field(min_length=1, max_length=200)]
@@ -275,14 +275,14 @@ def make_app(dispatcher: Dispatcher, people: People, prefix: str = "", own: str 
     def malformed(_: Request, error: RequestValidationError) -> JSONResponse:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"]))
-        # FastAPI's own answer repeats the request, which may not be text
+        # FastAPI's usual reply quotes the request, which may not be valid text
         said = ascii(f"the request is malformed: {place}: {first['msg']}")[1:-1]
         return JSONResponse({"detail": said}, 422)
 
     @app.exception_handler(UserError)
     def unusable(_: Request, error: UserError) -> JSONResponse:
         LOG.error("%s", error)
-        said = "this course's settings have an error; its instructor can read the details"
+        said = "this course's settings have an error; the course's instructor can read the details"
         return JSONResponse({"detail": said}, 503)
 
     @app.exception_handler(AskAgainError)

@@ -116,7 +116,7 @@ class Dispatcher:
             raise RefusedError(404, f"there is no exercise {exercise!r} in the released labs")
         alone = exercise_alone(lab, exercise)
         if not alone.asks & {name for name, _ in cells}:
-            raise RefusedError(422, "run the cell with your answer first, then ask for its verdict")
+            raise RefusedError(422, "first run the cell with your answer, then ask for a verdict")
         if (size := sum(len(source) for _, source in cells)) > MAX_TEXT:
             raise RefusedError(
                 422,

@@ -86,7 +86,8 @@ def home_routes(login: Login, prefix: str, shown: Callable[[Person], dict[str, A
         try:
             about = shown(person)
         except UserError as error:
-            why = f": {error}" if person.teaches else "; its instructor can read the details"
+            details = "; the course's instructor can read the details"
+            why = f": {error}" if person.teaches else details
             return refused(503, f"this course's settings have an error{why}")
         return sent(Reply(render(page.TEMPLATES, "home.html.j2", base=login.marking, **about)))
 

@@ -81,7 +81,7 @@ def lab_states(
 ) -> list[LabState]:
     """Return the state of labs for a learner. Marks are included if a feedback page exists."""
 
-    @cache  # a lab's counted points can depend on all other labs, so these are computed once
+    @cache  # one lab's points can depend on all labs, so this object is made once
     def marks() -> CountedMarks | None:
         return CountedMarks(course, rules, nfc(learner)) if rules else None
 

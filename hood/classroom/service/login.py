@@ -1,7 +1,7 @@
 """Identify the sender of a browser's requests for the service's pages.
 
 A browser does not send a token by itself, so a cookie contains the token. This token comes either
-from the hub's login or from the instructor. The person types in an instructor's token. The browser
+from the hub's login or from the instructor. A token from the instructor is typed in. The browser
 sends the cookie only to this service, and only the service's pages accept it.
 """
 
@@ -23,7 +23,7 @@ CALLBACK = "oauth_callback"
 MARKING = "marking"
 TOKEN, STATE = "open-the-hood", "open-the-hood-login"  # cookies
 SECONDS_TO_LOG_IN = 600
-LASTS = 14 * 24 * 3600  # seconds that a browser keeps a token; each request checks it
+LASTS = 14 * 24 * 3600  # seconds that a browser keeps a token; it is checked at each request
 MAX_FORM = 4096  # bytes
 NOT_YOURS = "only teachers may do this"
 

@@ -45,8 +45,8 @@ from hood.grader.nbgrader.patches import find_version_here
 
 LATELY = 600.0  # seconds for which a learner's used time counts
 SHORT_TURN = 1  # seconds of the sandbox's time; most checks take half of this
-QUICK = 3.0  # seconds by the clock: a faster long turn could have been a short one
-USUAL = 1.0  # seconds of a job, until one has been measured
+QUICK = 3.0  # seconds by the clock: a faster long turn could have been a short turn
+USUAL = 1.0  # assumed seconds of a job, until a job has been measured
 
 
 @dataclass(frozen=True)
@@ -115,10 +115,10 @@ class Queue:
         new = secrets.token_hex(16)
         with self._writing() as db:
             older = (JOBS.c.state == State.WAITING, JOBS.c.learner == learner)
-            # otherwise somebody who asks again and again would fill the disk
+            # without this, somebody who asks again and again would fill the disk
             replaced = (JOBS.c.state == State.REPLACED, JOBS.c.ended < time.time() - LATELY)
             db.execute(JOBS.delete().where(JOBS.c.learner == learner, *replaced))
-            # otherwise somebody who asks again and again would get only short turns
+            # without this, somebody who asks again and again would get only short turns
             long = bool(db.scalar(select(func.max(cast(JOBS.c.long, Integer))).where(*older)))
             db.execute(
                 JOBS.update()
@@ -220,7 +220,7 @@ class Queue:
         self._end(job, State.DONE, json.dumps(verdict), card)
 
     def failed(self, job: QueuedJob, card: Mapping[str, Any]) -> None:
-        """Store that a job has no verdict, and the card that tells this to the learner."""
+        """Mark a job as failed, and store the card that tells the learner so."""
         self._end(job, State.FAILED, None, card)
 
     def progress(self, job_id: str, learner: str) -> JobProgress | None:

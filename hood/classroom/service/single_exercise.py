@@ -33,8 +33,8 @@ from hood.verdict import Verdict
 
 LEAST_SECONDS, PARTS = 10, 3  # the smallest limit of a cell, and the divisor of its usual limit
 NO_VERDICT = (
-    "The service could not judge this; your code is not the cause. Try again; if it fails again, "
-    "tell your instructor."
+    "The service could not judge this answer; your code is not the cause. Try again. If there is "
+    "no verdict again, tell your instructor."
 )
 
 

@@ -34,8 +34,9 @@ class Grading:
 class Gradings:
     """Runs ``python -m hood grade``, one lab at a time.
 
-    Recorded grades are not redone; that is possible only in a terminal. If the service ends, the
-    command goes on. If the command is killed, the next call continues where the command stopped.
+    Recorded grades are not redone: only a command in a terminal can redo them. If the service ends,
+    the command goes on. If the command is killed, the next call continues where the command
+    stopped.
     """
 
     def __init__(self, root: Path):

@@ -329,8 +329,8 @@ async function blanks() {
     say(listed.length ? "" : "No blank answer waits for a mark.");
     if (!listed.length) return;
     const left = answers.filter((one) => one.state !== "marked").length;
-    el.blanks.textContent = `${several(listed.length)}, of ${left} that wait${left === 1 ? "s" : ""} for a mark:`
-      + ` nothing was written. Give ${listed.length === 1 ? "it" : "each"} ${offered(0)} points?`;
+    el.blanks.textContent = `Answers that wait for a mark: ${left}. Blank answers among them: ${listed.length}.`
+      + ` Give ${listed.length === 1 ? "this blank answer" : "each blank answer"} ${offered(0)} points?`;
     if (!(await agreed())) return;
     const {found: given} = await ask("POST", "blank/" + data.question, listed);
     for (const one of data.answers) {

@@ -92,7 +92,7 @@ c.JupyterHub.load_groups = {TEACHERS: {"users": ["teacher"]}}
 
 # The settings for a trial on one machine
 BUNDLE = Path(setting("OPEN_THE_HOOD_BUNDLE", "the unpacked archive of `bundle`; it has no checks"))
-HOMES = Path(setting("OPEN_THE_HOOD_HOMES", "a folder for users' files and the hub's own"))
+HOMES = Path(setting("OPEN_THE_HOOD_HOMES", "a folder for users' files and the hub's files"))
 SINGLEUSER = [sys.executable, "-m", "jupyterhub.singleuser"]
 
 

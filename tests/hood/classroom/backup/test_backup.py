@@ -134,7 +134,7 @@ def test_a_restore_replaces_only_on_request_and_deletes_nothing(course, capsys):
     assert not (course.root / "gradebook.db-journal").exists()
     kept = aside / "autograded" / "ann" / HW / f"{HW}.ipynb"
     assert kept.read_bytes() == now[0][f"autograded/ann/{HW}/{HW}.ipynb"]
-    assert "replaced (the old one is in" in capsys.readouterr().out
+    assert "replaced, and the old version moved to" in capsys.readouterr().out
     assert (course.root / ".service-key").read_text() == "secret"
 
 
@@ -242,7 +242,7 @@ def test_a_backup_that_fails_says_why(course, monkeypatch):
     with pytest.raises(UserError, match="exists already"):
         backup(course)
     path.unlink()
-    with pytest.raises(UserError, match="is a file, and `backup` saves it"):
+    with pytest.raises(UserError, match="which `backup` saves: leave the option out"):
         backup(course, without=True)
     monkeypatch.setattr(database, "PATIENCE", 0.1)
     with sqlite3.connect(course.root / "gradebook.db", isolation_level=None) as locked:
@@ -264,7 +264,7 @@ def test_with_postgresql_a_backup_has_the_rest_on_request(course, elsewhere, cap
     with pytest.raises(UserError, match="pg_dump"):
         backup(course)
     path = backup(course, without=True)
-    assert "keep the file with the output of pg_dump" in capsys.readouterr().out
+    assert "keep this file with the output of pg_dump" in capsys.readouterr().out
     restore(elsewhere, path)
     assert "The gradebook is not in the archive" in capsys.readouterr().out
     assert not elsewhere.database.exists()

@@ -264,7 +264,8 @@ def test_each_learner_gets_their_page_even_if_others_get_none(tmp_path):
         assert f"{student}: the feedback is not released" in done.stderr
     said = "no-secret: the feedback is not released: the submission has no submission_secret.txt."
     assert said in done.stderr
-    assert f"The page is in {course / 'feedback' / 'no-secret' / LAB}: give it" in done.stderr
+    page = course / "feedback" / "no-secret" / LAB
+    assert f"Send the learner this page in another way: {page}" in done.stderr
     done = nbgrader(course, "release_feedback", "other")
     assert "No feedback was released: no folder" in done.stderr
     done = nbgrader(course, "release_feedback", "ps (1)")

@@ -168,7 +168,7 @@ def test_a_moodle_class_has_its_times_and_missing_ones_are_counted(tmp_path):
     assert done.returncode == 0, done.stderr
     assert times_in(course) == {"ann": "2026-09-25 22:10:00", "jose": "2026-09-25 21:59:00"}
     for said in (
-        "2 times were read to the minute, in the class's time zone, Europe/Madrid",
+        "2 hand-in times were read. Moodle gives no seconds. The class's time zone, Europe/Madrid",
         "Teilnehmer/in104, 'Sonntag, 25. September 2026, 23:59' is not used",
         "notes.csv was ignored",
         "1 of 3 submissions has no time, so it counts as in time; the others have a time",

@@ -88,7 +88,7 @@ def test_the_list_counts_each_graders_remaining_answers(book):
         return words(index_page(book.questions(share), share, "/")).replace(" ,", ",")
 
     assert "3 not marked, 1 of 4 marked; other answers to mark: 1." in counted("marta")
-    assert "You mark sections A and B, and learners without a grader" in counted("marta")
+    assert "You mark sections A and B, and the learners who have no grader" in counted("marta")
     assert "4 not marked, 0 of 4 marked; other answers to mark: 0." in counted("ben")
     assert "4 not marked, 1 of 5 marked." in counted("an instructor")
     assert "You mark" not in counted("an instructor")

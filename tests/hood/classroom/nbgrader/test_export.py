@@ -52,7 +52,7 @@ def test_an_unreadable_notebook_costs_no_points_of_the_labs_other_notebook(tmp_p
     assert report.run(SimpleNamespace(lab=HW, out=None, hide_names=False), course.root) == 0
     page = (course.root / "reports" / HW / "index.html").read_text()
     assert "2 submissions with a notebook that could not be read: half, none." in page
-    assert "Waiting: 1 to <code>année/why</code>, 2 to <code>hw/why</code>." in page
+    assert "Answers that wait: 1 to <code>année/why</code>, 2 to <code>hw/why</code>." in page
     with (course.root / "reports" / HW / "learners.csv").open(encoding="utf-8-sig") as file:
         half = [row for row in csv.DictReader(file) if row["student"] == "half"]
     columns = ("points", "status", "problem", "manual")

@@ -448,7 +448,7 @@ def test_recorded_grades_are_redone_only_on_request(class_of_forty):
     why = (
         "^39 recorded grades of hw would be redone, because of a change in the lab in source/ and "
         "in nbgrader's settings for running notebooks. Nothing was graded. Add `--regrade` to "
-        "grade them again with the same cases, or `--only-new`"
+        "grade these submissions again with the same cases, or add `--only-new`"
     )
     with pytest.raises(UserError, match=why):
         run(course)

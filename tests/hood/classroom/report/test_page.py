@@ -84,7 +84,9 @@ def test_headline_numbers(tmp_path):
     text = Elements(page_of(tmp_path, learners)).text
     # of ten automatic points, the learners have 10, 10 and 5
     assert "graded 3 on average 83 % median 100 % need a person 0" in text
-    assert "of the 10 points that are given automatically; 2 marks by hand wait" in text
+    assert (
+        "of the 10 points that are given automatically; 2 answers wait for a mark by hand" in text
+    )
 
 
 def test_marks_by_hand_count_when_all_are_given(tmp_path):
@@ -304,7 +306,7 @@ def test_every_learner_is_in_one_bar_and_full_marks_have_a_bar():
         ([10, 10], "Everyone earned every point"),
         ([4, 6, 8], "The median is 6 of 10 points"),
         ([0, 5, 5, 10],
-         "The median is 5 of 10 points; 1 earned all of them and 1 none"),
+         "The median is 5 of 10 points; 1 earned all points, and 1 earned no points"),
     ],
 )  # fmt: skip
 def test_the_histogram_has_a_sentence(points, title):

@@ -67,7 +67,7 @@ def test_unexplained_answers_ask_for_a_new_misconception(told):
     odd = {"softmax": verdict("softmax", 0.0, problem="wrong shape")}
     found = told(right(9) + [Made(f"m{k}", manual={TASK: 4.0}, verdicts=odd) for k in range(4)])
     assert [(group, do) for group, do, _ in found] == [
-        (LAB, "Read a few wrong answers to `softmax`, and add what you find: `hood wrong`")
+        (LAB, "Read a few wrong answers to `softmax`, and add new misconceptions: `hood wrong`")
     ]
     assert found[0][2] == "4 of 4 wrong answers match no known misconception."
 
@@ -76,7 +76,7 @@ def test_unexplained_answers_ask_for_a_new_misconception(told):
 def test_an_exercise_that_hardly_anyone_solved_is_listed(told, tried):
     wrong = {"softmax": verdict("softmax", 0.0, misconceptions={"a row": "added up columns."})}
     found = told([Made(f"m{k}", manual={TASK: 4.0}, verdicts=wrong) for k in range(tried)])
-    look = "Hardly anyone solved it: is the question clear, and is it taught?"
+    look = "Hardly anyone solved it: is the question clear, and is its subject taught?"
     assert ((LAB, "Look at `softmax` again", look) in found) is (tried == 10)
 
 
@@ -85,7 +85,7 @@ def test_answers_in_words_wait_for_a_mark(told):
     assert task == (
         MARKS,
         "Mark the answers in words: `make teach`, then Marking",
-        "Waiting: 2 to `why`.",
+        "Answers that wait: 2 to `why`.",
     )
 
 

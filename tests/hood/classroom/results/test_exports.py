@@ -115,7 +115,7 @@ def test_moodles_heading_names_the_kind_of_id_below_it(
         said, asked = doubts(course, rules, capsys)
         assert asked == [
             "ben has an empty cell below 'Mail' in the roster, so an export for Moodle leaves "
-            "them out"
+            "this learner out"
         ]
         assert "An export for Moodle identifies learners by the column 'Mail'." in said
 

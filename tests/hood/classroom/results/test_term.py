@@ -227,5 +227,6 @@ def test_check_explains_the_total_and_asks_about_labs_without_a_due_date(course,
     assert "One lab is dropped for each learner, so that the total is highest" in said
     asked = [line for line in said.splitlines() if line.startswith("? ")]
     assert asked == [
-        "? 02_two has no due date, so a learner's total is not final until they hand it in"
+        "? 02_two has no due date, so a learner's total is not final until the learner hands this "
+        "lab in"
     ]

@@ -87,7 +87,7 @@ def test_a_repeated_time_names_its_zone():
     assert dates_sentence(None, None, deadline.zone) == ""
 
 
-CHANGES = "Your free days are spent where they save you most points, so what counts here can change"
+CHANGES = "Your free days are spent where they save you most points, so the points that count here"
 TWO_LATE = """
 late: {per_day: 10%, floor: 50%, last_day: 9, free_days: 2}
 labs: {one: {due: 2026-10-02}, two: {due: 2026-10-16}}

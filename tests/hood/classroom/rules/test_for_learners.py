@@ -38,7 +38,7 @@ def test_the_data_have_dates_and_rules_and_no_names(tmp_path):
         "Inside PyTorch.",
         "Times are those of Europe/Madrid.",
         "Late: each begun day costs 10 % of the points earned; after 6 days nothing counts.",
-        "Of several hand-ins, the one that has the most points after the late penalty counts.",
+        "Of several hand-ins, the hand-in with the most points after the late penalty counts.",
         "In the whole term, 3 days of lateness are free, and are spent where they save most "
         "points.",
     ]

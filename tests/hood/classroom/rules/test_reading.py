@@ -157,8 +157,14 @@ def test_further_stands_for_all_further_exercises_of_the_lab(root):
             "2: labs.02_two.drop: 02_two has no further exercises",
         ),
         ("labs:\n  one: {points: {further: 1}}", "2: labs.01_one.points: 01_one has no exercise"),
-        ("labs:\n  one: {drop: third, bonus: further}", "2: labs.01_one.drop: list 'third' once"),
-        ("labs:\n  one: {drop: [first], bonus: [first]}", "2: labs.01_one.drop: list 'first' once"),
+        (
+            "labs:\n  one: {drop: third, bonus: further}",
+            "2: labs.01_one.drop: list 'third' only once",
+        ),
+        (
+            "labs:\n  one: {drop: [first], bonus: [first]}",
+            "2: labs.01_one.drop: list 'first' only once",
+        ),
         ("labs:\n  one: {drop: [first], points: {first: 1}}", "2: labs.01_one.points: 'first' is"),
         (
             "labs:\n  one: {release: 2026-10-02, due: 2026-10-01}",
@@ -168,7 +174,7 @@ def test_further_stands_for_all_further_exercises_of_the_lab(root):
         ("labs: {one: {}}\nextensions: [{who: a, lab: one, due: 2026-01-01}]", "2: extensions"),
         (
             "labs: {one: {due: 2026-10-01}}\nextensions: [{who: a, lab: one, due: 2026-10-01}]",
-            "2: extensions.due: expected a date later than the lab's own",
+            "2: extensions.due: expected a date after the lab's due date",
         ),
         ("labs: {one: {}}\nexport: {canvas: {items: {two: x}}}", "2: export.canvas.items.02_two"),
         # files that are no course file

@@ -100,7 +100,7 @@ def test_an_extension_in_the_gradebook_is_named_if_the_file_has_its_own_dates(co
         "? ben has an extension of 01_one in the gradebook, but only `extensions` in course.yml "
         "count",
         "? 01_one: The submission has no time, so it counts as in time. To set a time, write it "
-        "into submitted/LEARNER/01_one/timestamp.txt, such as “2026-04-05 10:00:00 UTC”; or get "
+        "into submitted/LEARNER/01_one/timestamp.txt, such as “2026-04-05 10:00:00 UTC”. Or get "
         "the "
         "times from Moodle or Canvas: see docs/how-to/collect-from-an-lms.md",
     ]

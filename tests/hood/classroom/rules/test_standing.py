@@ -103,7 +103,7 @@ LATE = "the hand-in of 17 October 2026, 09:30"
             [known(FIRST, stands=True), known(LATER, 2, 0.8)],
             "last in time",
             f"You handed in twice: {IN_TIME}, counts; {LATE} came 2 days late and does not count: "
-            "the last one in time counts.",
+            "the last one that is in time counts.",
         ),
         (
             [known(FIRST), known(LATER, 22, 0.0, stands=True)],
@@ -171,11 +171,11 @@ def test_the_message_before_grading(file, days, sentence):
         (rules(), -2, -1, "A new hand-in is in time, and replaces the earlier one."),
         (rules(), -1, 22, "A new hand-in is 22 days late, so it counts 0: the earlier "
          "one stays."),
-        (rules(), -1, 2, "A new hand-in is 2 days late, so 80 % of its points count: the one "
-         "with more points will count."),
+        (rules(), -1, 2, "A new hand-in is 2 days late, so 80 % of its points count: the "
+         "hand-in with more points will count."),
         (rules(), 1.5, 2, "A new hand-in is 2 days late, and replaces the earlier one."),
-        (rules("last in time"), -1, 2, "A new hand-in is 2 days late: the last one in time "
-         "counts."),
+        (rules("last in time"), -1, 2, "A new hand-in is 2 days late: the last one that is "
+         "in time counts."),
         (rules("last in time"), 1, 2, "A new hand-in is 2 days late: the last one counts."),
         (rules("last"), -1, 22, "A new hand-in is 22 days late, so it counts 0, and "
          "replaces the earlier one: in this class the last one counts."),

@@ -128,8 +128,8 @@ def test_the_rules_are_described_in_sentences(course):
     assert said(
         course, "labs: {one: {drop: [third]}, two: {}, three: {points: {words: 7}}}\ntotal: {}"
     ) == [
-        "The total is out of 100, rounded to 1 decimal (a half goes up); only the end result is "
-        "rounded.",
+        "The total is out of 100. Only the total itself is rounded, to 1 decimal (a half is "
+        "rounded up).",
         "Each lab has its points as its weight: 01_one 28.85 %, 02_two 38.46 %, 03_three 32.69 %. "
         "A lab's part of the total is its weight times the share of its points that count.",
         "A lab that is not handed in counts 0 after its due date.",
@@ -143,9 +143,8 @@ def test_the_rules_are_described_in_sentences(course):
         "drop_lowest: 1}",
     )
     assert weighed[:3] == [
-        "The total is out of 30, rounded to a whole number (a half goes up); only the end result "
-        "is "
-        "rounded.",
+        "The total is out of 30. Only the total itself is rounded, to a whole number (a half is "
+        "rounded up).",
         "Each lab has a weight: 01_one 40 %, 02_two 60 %. A lab's part of the total is its "
         "weight times the share of its points that count.",
         "One lab is dropped for each learner, so that the total is highest.",

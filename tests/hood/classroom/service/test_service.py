@@ -59,7 +59,7 @@ def test_a_missing_answer_is_requested(service):
     status, said, _ = service.ask("POST", "jobs", "ana", body)
     assert (status, said["detail"]) == (
         422,
-        "run the cell with your answer first, then ask for its verdict",
+        "first run the cell with your answer, then ask for a verdict",
     )
     status, said, _ = service.ask("POST", "jobs", "ana", asked(RIGHT, "thrice"))
     assert status == 404
