@@ -86,7 +86,10 @@ class VerdictCard(VerdictReport):
         return f'<div style="{CARD.format(edge=edge)}">{"".join(inner)}</div>'
 
     def _bar(self) -> str:
-        """Return a bar of one piece for each part. Colours show the status, widths show the points."""
+        """Return a bar with a piece for each part.
+
+        A piece's colour shows the part's status, and its width shows the part's points.
+        """
         pieces = "".join(
             f'<span style="flex:{part.points:g};background:{_colour(part.status)};'
             'height:8px;border-radius:2px;margin-right:2px"></span>'

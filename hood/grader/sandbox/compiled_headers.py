@@ -40,7 +40,7 @@ def prepared_headers() -> Path | None:
     if not any(Path(compiler).is_relative_to(folder) for folder in seen):
         raise UserError(
             f"sandboxes can use only a compiler below {', '.join(seen)}, but the compiler is "
-            f"{compiler}: install the compiler of this system, and set CXX to its path or unset CXX"
+            f"{compiler}. Install this system's compiler. Then set CXX to its path, or unset CXX"
         )
     where = folder() / _key()
     if where.is_dir():

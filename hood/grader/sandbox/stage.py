@@ -101,7 +101,7 @@ def environment_folders() -> list[str]:
 def hidden_folders(readable: list[str]) -> list[str]:
     """Return the folders to hide, with every path through which they could be read.
 
-    The folders to hide are the course's folder and, if it also has phases, the engine's folder.
+    The folders to hide are the course's folder and the engine's folder, if they have phases.
     """
     seen = {folder: Path(os.path.realpath(folder)) for folder in (*readable, "/usr")}
     return sorted(

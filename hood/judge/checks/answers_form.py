@@ -76,13 +76,13 @@ LISTED: Mapping[str, Mapping[str, Kind]] = {
     "same": {
         "because": TEXT,  # why the changes make no difference
         "edits": EDITS,  # the changes
-        "of": TEXT,  # the right answer that this entry is limited to; by default, all
+        "of": TEXT,  # the right answer to which this entry is limited; by default, all
     },
     # parts of a solution that a learner may choose, such as a learning rate
     "free": {
         "because": TEXT,  # why other values are right, too
         "texts": TEXTS,  # the texts in the solution that a learner may replace by other texts
-        "of": TEXT,  # the right answer that this entry is limited to; by default, all
+        "of": TEXT,  # the right answer to which this entry is limited; by default, all
     },
 }
 # sentences of the question that require nothing; a list at the top of the file

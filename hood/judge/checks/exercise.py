@@ -150,8 +150,9 @@ class ByHand:
     # A module, such as ``torch``, in which the answer may look up a name that a call passes to it.
     # In other modules the answer may not look up computed names.
     looks_up: str = ""
-    # If given, the most lines of the answer and its helpers together. A statement counts as one
-    # line even if it has several lines. Blank lines, comments, docstrings and imports don't count.
+    # If given, the largest allowed number of lines of the answer and its helpers together. A
+    # statement counts as one line even if it has several lines. Blank lines, comments, docstrings
+    # and imports don't count.
     max_lines: int | None = None
     # The parts that lose their points if the rule is broken; if empty, all parts lose them. Use
     # this field if no library can compute the values that the other parts require.
