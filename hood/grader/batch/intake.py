@@ -99,7 +99,7 @@ def read_lab(course: Course, name: str) -> LabFiles:
 def _own(
     course: Course, lab: str, every: dict[str, bytes]
 ) -> tuple[dict[str, bytes], tuple[str, ...]]:
-    """Return the notebooks in a lab's source that belong to the lab; for each other, say why not.
+    """Return the notebooks in a lab's source that belong to the lab, and messages about the others.
 
     An instructor may keep experiments in the same folder. There are two signs of an experiment: the
     notebook is not among the learners' notebooks in ``release/``, or it has no cells of nbgrader

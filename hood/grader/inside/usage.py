@@ -3,9 +3,9 @@
 Linux keeps page tables, socket buffers, pipes and records of mappings in memory that belongs to no
 process. So the objects that use this memory are counted. If a size cannot be read, the largest
 possible size counts. :mod:`hood.grader.inside.seccomp` prevents objects that cannot be counted.
-Only the anonymous pages of a process count. If a file is in memory, its pages count once, as the
-file. Pages of other files belong to Linux's cache. A sandbox that makes its measurement slow is
-ended (:class:`TooDear`). If an estimate is above the limit, the sandbox's processes are stopped
+Only the anonymous pages of a process count. If a file is in memory, its pages count once, as a part
+of the file. Pages of other files belong to Linux's cache. A sandbox that makes its measurement slow
+is ended (:class:`TooDear`). If an estimate is above the limit, the sandbox's processes are stopped
 during the exact measurement, so that they take no more memory meanwhile.
 """
 
@@ -36,8 +36,8 @@ QUEUE = 11  # unread datagrams that a socket may contain; net.unix.max_dgram_qle
 OWN_TIME = struct.Struct("d")
 AWAITED = OWN_TIME.size
 SPARED = AWAITED + 1
-# A cell may take this many times its limit in wall-clock time. If the cell needs more, the machine is
-# too busy.
+# A cell may take this many times its limit in wall-clock time. If the cell needs more, the machine
+# is too busy.
 WAITS = 10
 LONGEST_SLEEP = 0.25  # if more seconds pass between two looks, the machine is too busy to look
 RECKONED = 1.0  # seconds over which the mean number of runnable threads is taken

@@ -243,7 +243,7 @@ def _refuse_other_languages(name: str) -> None:
 class SandboxedKernel(Kernel):
     """A kernel in its own sandbox, forked by this process's zygote.
 
-    The plain files of the folder ``files`` are copied into the kernel's working folder. For a lab
+    ``files`` is a folder; its plain files are copied into the kernel's working folder. For a lab
     that uses a compiler, ``headers`` is the folder of :mod:`hood.grader.sandbox.compiled_headers`.
     ``preload`` may have "tracer", and names of groups in the course's own sandbox module.
     ``loopback`` says whether the kernel's processes may reach each other over TCP and UDP. After

@@ -44,7 +44,7 @@ NEEDED = (6, 7, 18, 21)
 # User ids that no account has. If root runs the grader, each kernel gets such an id.
 FIRST_USER, LAST_USER = 1_600_000_000, 2_000_000_000
 # The judge and the judged code must see the same devices. A sandbox has no GPU, so a worker must
-# not see a GPU either. On every machine, both compare with a record from a GPU.
+# not see a GPU either. So on every machine, both use the records of runs on a GPU.
 NO_GPU = {"CUDA_VISIBLE_DEVICES": ""}
 # An empty file with this name. Libraries find this file before NVIDIA's driver, and then use no
 # driver. The driver starts a thread in each process that counts GPUs, even if all GPUs are hidden,

@@ -73,7 +73,7 @@ class Candidate:
     def source(self) -> str:
         """The candidate's code as a learner would write it in the solution cell.
 
-        A partial candidate has only its own functions, which are put below the reference solution.
+        For a partial candidate, these are only the functions that the candidate itself defines.
         Raises TypeError if the candidate is a plain value.
         """
         if not self.sources:

@@ -1,6 +1,6 @@
 """Find failing examples for a learner: a call to paste into the notebook, and its wrong result.
 
-If no line can ask a case's question, words describe the case (:mod:`hood.judge.examples.in_words`).
+If a case has no lines to paste, words describe the case (:mod:`hood.judge.examples.in_words`).
 
 After the verdict, the check draws other cases with :class:`SmallDraw`, which keeps them small.
 The seed of these cases is public and independent of the run's seed. The smallest case that the
@@ -123,7 +123,7 @@ def find_examples(
 
 
 class _Replay:
-    """A connection that repeats recorded replies; None means a value that cannot be sent."""
+    """A connection that repeats recorded replies. None stands for a value that cannot be sent."""
 
     def __init__(self, replies: Iterable[dict[str, Any] | None]):
         self._left = iter(replies)
@@ -141,7 +141,7 @@ class _SmallCase:
     case: Case
     right: CaseOutcome  # the reference's outcome
     text: str  # all lines of the case
-    asked: list[str]  # the lines of each request, without requests that only make an instance
+    asked: list[str]  # the lines of each request, except those that only make an instance
     empty: bool  # whether an argument has no items; such a case shows least about the code
     # The case's requests, with the reference's replies; an empty list if the case has its own
     # ``paste``.

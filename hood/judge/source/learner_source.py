@@ -53,7 +53,7 @@ class LearnerSource:
         """Add the next cell. A cell that does not parse counts as empty, because it did not run.
 
         ``given`` says whether the cell came with the lab and so is trusted. ``finished`` says
-        whether the cell ran to its end. If the cell did not, some of its statements may not have
+        whether the cell ran to its end. If not, some statements of the cell may not have
         run. ``bound`` maps each line of the cell, or ANY_LINE, to the names that got a new value
         while that line ran.
         """

@@ -9,7 +9,7 @@ from scipy import sparse
 
 from hood.judge.values.kind import Attribute, Composed, NotByValue, Unprintable, Writer, expect
 
-FORMATS = ("csr", "csc", "coo")  # other formats may need more memory than their numbers
+FORMATS = ("csr", "csc", "coo")  # in other formats, zeros may need memory, too
 MAX_SIZE = 100_000  # rows or columns
 
 

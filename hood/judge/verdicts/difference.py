@@ -33,7 +33,7 @@ class Finding:
 
 
 def in_case(case: Case, found: Finding) -> str:
-    """Return the case's own words for its question, and then what is wrong in the case."""
+    """Return the case's words for its question (``shown``), followed by the finding."""
     return f"{case.shown}: {found}" if case.shown else str(found)
 
 
