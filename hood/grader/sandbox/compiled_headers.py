@@ -1,4 +1,4 @@
-"""Compile the files that all labs with a compiler share, such as headers, once for all labs.
+"""Compile headers and similar files once, for all labs that use a compiler.
 
 Nothing else is prepared: a cache of the compiled reference solution would contain the solution's
 source, and every learner could read it.

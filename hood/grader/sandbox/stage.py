@@ -45,7 +45,7 @@ def make_stage(stage: Path) -> None:
 
     The zygote and its kernels import from the copies, because the engine's folder and the course's
     folder also contain files that learners must not see. In ``proc``, unneeded entries are empty
-    folders, or files without rights. Raises OSError if a file cannot be written.
+    folders, or files that nobody may read. Raises OSError if a file cannot be written.
     """
     root = course_folder()
     engine = [(path, ENGINE) for pattern in IMPORTED for path in ENGINE.glob(pattern)]

@@ -155,7 +155,7 @@ def _forbids_of_torch(rule: ByHand) -> bool:
 
 
 def allowed(rule: ByHand, path: str) -> bool:
-    """Return whether a rule explicitly allows a path; this overrides everything else."""
+    """Return whether a rule allows a path explicitly. Then no other part of the rule forbids it."""
     return any(fits(path, pattern) for pattern in rule.allow_names)
 
 
