@@ -1,4 +1,7 @@
-"""Read a lab's source: its title, and each exercise's title, points and kind (further or not)."""
+"""Read a lab's title, and the titles and points of its exercises, from the lab's source.
+
+Also read which exercises the text calls "further".
+"""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class RunRecord:
 
     @property
     def graded_by(self) -> str:
-        """Hashes of what decides the grade (:data:`hood.grader.batch.job.FACTORS`), or empty."""
+        """Hashes of all factors of the grade (:data:`hood.grader.batch.job.FACTORS`), or empty."""
         return self.job_id.rpartition("-")[0]
 
     @classmethod

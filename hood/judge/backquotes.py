@@ -1,4 +1,4 @@
-"""Show texts of checks and labs, with `backquoted` words, on a page."""
+"""Show the texts of checks and labs on a page, with `backquoted` words as code."""
 
 from __future__ import annotations
 

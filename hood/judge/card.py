@@ -15,7 +15,7 @@ from hood.judge.report import PartWords, VerdictReport
 from hood.palette import colour
 from hood.verdict import FULL, Status, Verdict
 
-# With JupyterLab's variables, the card follows the light and dark theme.
+# JupyterLab's variables give the card the colours of the light or the dark theme.
 CARD = (
     "border-left:4px solid {edge};padding:4px 0 6px 14px;margin:8px 0;max-width:760px;"
     "line-height:1.5;font-size:var(--jp-content-font-size1,14px);"
@@ -24,7 +24,7 @@ CARD = (
 )
 CODE = (
     "margin:4px 0;padding:6px 10px;overflow-x:auto;white-space:pre-wrap;"
-    "word-break:normal;overflow-wrap:anywhere;"  # JupyterLab would cut a narrow line inside a word
+    "word-break:normal;overflow-wrap:anywhere;"  # JupyterLab itself breaks lines inside words
     "font-size:var(--jp-code-font-size,13px);color:inherit;"
     "background:var(--jp-cell-editor-background,rgba(127,127,127,.12))"
 )
@@ -34,10 +34,12 @@ COLOURS = {Status.RIGHT: "right", Status.WRONG: "wrong"}  # names in the palette
 class VerdictCard(VerdictReport):
     """A verdict as a card in HTML; for plain text and JSON, see :class:`VerdictReport`.
 
-    The card shows the first wrong part in full. Each other wrong part has one line, which unfolds.
+    The card shows the first wrong part in full. Every other wrong part has one line; a click on the
+    line shows the rest.
 
     Attributes:
-        link: a function that returns the address for a section's heading, or an empty text.
+        link: a function that takes a section's heading, and returns the section's address or an
+            empty text.
         warned: the warnings that the code caused during the check.
     """
 
@@ -84,7 +86,10 @@ class VerdictCard(VerdictReport):
         return f'<div style="{CARD.format(edge=edge)}">{"".join(inner)}</div>'
 
     def _bar(self) -> str:
-        """Return a bar with a piece for each part. Colours show the status, widths the points."""
+        """Return a bar with a piece for each part.
+
+        A piece's colour shows the part's status, and its width shows the part's points.
+        """
         pieces = "".join(
             f'<span style="flex:{part.points:g};background:{_colour(part.status)};'
             'height:8px;border-radius:2px;margin-right:2px"></span>'

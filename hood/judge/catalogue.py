@@ -71,8 +71,8 @@ def _modules(folder: Path, files: Sequence[Path]) -> Iterator[ModuleType]:
 def find_check(name: str, root: Path = ROOT) -> tuple[PhasePaths, Check]:
     """Return the check that is called ``name``, and its phase.
 
-    Only phases with a file that contains the name are loaded, because some imports take seconds.
-    Raises LookupError if the check is in no phase or in several phases, and UserError if a file
+    A phase is loaded only if one of its files contains the name, because some imports take seconds.
+    Raises LookupError if the check is in no phase or in several phases. Raises UserError if a file
     that contains the name can't be loaded.
     """
     found = []
@@ -100,7 +100,7 @@ def find_check(name: str, root: Path = ROOT) -> tuple[PhasePaths, Check]:
 
 
 def place_of(error: Exception, files: Sequence[Path]) -> tuple[Path, int]:
-    """Return which of ``files`` raised an error while loading, and in which line."""
+    """Return the file of ``files`` that raised an error while it was loaded, and the line."""
     frames = [(Path(f.filename), f.lineno or 1) for f in traceback.extract_tb(error.__traceback__)]
     if isinstance(error, SyntaxError):
         frames.append((Path(str(error.filename)), error.lineno or 1))

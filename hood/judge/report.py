@@ -34,7 +34,7 @@ class PartWords(NamedTuple):
         example: lines to paste, or empty.
         brief: the mistake in a few words, for one line.
         later: whether another wrong part comes before this part. Then this part's reasons may be
-        folded away.
+            folded away.
         reads: the heading of the section to read, if it differs from :attr:`Verdict.section`.
     """
 

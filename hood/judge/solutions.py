@@ -48,7 +48,7 @@ def read_words(file: Path) -> dict[str, Words]:
 def solution_of(name: str, root: Path = ROOT) -> str:
     """Return the worked solution of an exercise, or the model answer to a question in words.
 
-    Raises LookupError if there is no such exercise or question, or it has no solution.
+    Raises LookupError if there is no such exercise or question, or if it has no solution.
     """
     if phase := question_in_words(name, root):
         return model_answer(phase, name)
@@ -92,8 +92,8 @@ def _rubrics(phase: PhasePaths, name: str) -> dict[str, Rubric]:
 def sources(lab: str, role: str) -> dict[str, str]:
     """Return, for each exercise of a lab, the source of its cell with the given role.
 
-    Jupytext could read the text (:mod:`hood.authoring.notebooks.text`), but importing it loads a
-    Jupyter server, which takes longer than making a verdict.
+    Jupytext could read the text (:mod:`hood.authoring.notebooks.text`). But importing Jupytext
+    loads a Jupyter server, and this takes longer than making a verdict.
 
     Args:
         lab: the text, in the percent format; Markdown is commented out with "# ".

@@ -77,7 +77,7 @@ def grade(job: Job, scratch: Path | None = None, in_bounds: bool = False) -> Res
     try:
         if unlike := manifest_here(job.lab.name).compared_with(job.lab.manifest):
             raise GraderFailed(
-                "this worker differs from the command that sent the submission: it has "
+                "this worker differs from the command that sent the submission: the worker has "
                 f"{' and '.join(unlike)}. Install the same versions on both machines"
             )
         if can_compile(job.lab.notebooks) != (sender := job.lab.can_compile):
@@ -187,12 +187,12 @@ def _execute(step: Execute, nb: NotebookNode, resources: Any, job: Job) -> tuple
     elif sandbox:
         raise UserError(
             f"c.Autograde.autograde_preprocessors has {type(step).__name__}, which uses no "
-            "sandbox: put hood.grader.execution.execute.Execute there, or grade with "
+            "sandbox: either replace it with hood.grader.execution.execute.Execute, or grade with "
             "--unsafe-no-sandbox"
         )
     try:
-        # as nbgrader does for code that it runs. Notebooks that this process opens later must not
-        # have the variable, because `check` gives no verdict while nbgrader runs a notebook.
+        # nbgrader sets this variable for code that it runs. Notebooks that this process opens later
+        # must not have the variable, because `check` gives no verdict if the variable is set.
         with variable(NBGRADER, "autograde"):
             return step(nb, resources)
     except (UserError, MemoryError, TurnIsOver):

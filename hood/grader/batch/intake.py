@@ -99,7 +99,7 @@ def read_lab(course: Course, name: str) -> LabFiles:
 def _own(
     course: Course, lab: str, every: dict[str, bytes]
 ) -> tuple[dict[str, bytes], tuple[str, ...]]:
-    """Return the notebooks in a lab's source that belong to the lab, and why the others do not.
+    """Return the notebooks in a lab's source that belong to the lab, and messages about the others.
 
     An instructor may keep experiments in the same folder. There are two signs of an experiment: the
     notebook is not among the learners' notebooks in ``release/``, or it has no cells of nbgrader
@@ -149,7 +149,7 @@ def read_submission_of(course: Course, lab: LabFiles, folders: Sequence[Path]) -
     for name in [name for name in files if inner and name.startswith(f"{nfc(inner)}/")]:
         beside = name.partition("/")[2]
         if beside not in {*files, TIMESTAMP, SECRET}:
-            # the notebook is taken out of the inner folder, so the files beside it are, too
+            # the notebook is taken out of the inner folder, so its files are taken out, too
             files[beside] = files.pop(name)
     of_nbgrader = {name: files.pop(name) for name in (TIMESTAMP, SECRET) if name in files}
     timestamp, wrong = read_timestamp(folder)
@@ -187,8 +187,8 @@ def judging_settings(course: Course) -> Config:
     """Return the settings that decide a verdict: the steps of ``autograde`` and their settings.
 
     Other settings in nbgrader_config.py, such as folders, late penalties, archives or the log
-    level, are not sent to workers and change no grade. Raises UserError if a step cannot be found,
-    or cannot be sent to another process.
+    level, are not sent to workers and change no verdict. Raises UserError if a step cannot be
+    found, or cannot be sent to another process.
     """
     nbgraders = course.autograde
     steps, kinds = [], list(STEPS)
@@ -219,7 +219,7 @@ def judging_settings(course: Course) -> Config:
 
 
 def _judged(name: str, data: bytes, config: Config) -> Any:
-    """Return the parts of a source notebook that decide a verdict: no solutions and no text."""
+    """Return the parts of a source notebook that decide a verdict, without solutions and text."""
     try:
         nb = read_source(data)
     except Exception as error:
@@ -244,7 +244,7 @@ def _json(thing: Any) -> str:
 
 
 def _plain(thing: object) -> Any:
-    """Return a settings object as JSON: a class, a function, or the change of a list."""
+    """Return an object from the settings as JSON: a class, a function, or a change of a list."""
     if isinstance(thing, LazyConfigValue):
         return thing.to_dict()
     return getattr(thing, "__qualname__", type(thing).__qualname__)

@@ -41,8 +41,8 @@ ANOTHER = "the program that gave them"
 def changes(before: str, now: str) -> list[str]:
     """Return in words the factors that differ between two jobs' ids.
 
-    ``before`` is the recorded id, perhaps in an earlier format; ``now`` is a job's id, or the part
-    that all submissions share.
+    ``before`` is the recorded id, perhaps in an earlier format. ``now`` is a job's id, or the part
+    of this id that is the same for all submissions.
     """
     old, new = before.split("-"), now.split("-")
     if len(old) <= len(FACTORS):  # the last part is the submission's
@@ -174,7 +174,10 @@ class Result:
 
     @property
     def judged(self) -> bool:
-        """Whether there is a verdict; one on a part, or on an unreadable submission, is enough."""
+        """Whether there is a verdict.
+
+        A verdict on one exercise, or on an unreadable submission, is enough.
+        """
         scores = [score for notebook in self.notebooks for score in notebook.scores.values()]
         failed = self.retryable or self.hopeless
         return not failed and (not self.problem or any(score is not None for score in scores))
@@ -187,7 +190,7 @@ def failed(job: Job, problem: str) -> Result:
 
 
 def given_up(job: Job, problem: str) -> Result:
-    """Return the result of a submission that cannot be graded: the lab as released, unmarked."""
+    """Return the result for a submission that can't be graded: the released lab, without marks."""
     return Result(_as_released(job, unreadable(f"{problem.capitalize()}.")), problem)
 
 

@@ -30,7 +30,7 @@ TRIES = 3
 # Jobs per worker: while one job is graded, the next job is already read.
 AHEAD = 2
 TICK = 0.5
-# A sandbox ends a notebook long before this time. A worker that is still stuck then is killed.
+# A sandbox ends a notebook long before this time. A worker that takes longer is killed.
 STUCK_SECONDS = 3600.0
 SECONDS_TO_START = 60.0
 SECONDS_TO_END = 2.0
@@ -203,7 +203,7 @@ class Pool:
                     room = AHEAD * self._size - len(at_work)
                     while len(fresh) < room and (turn := turns.next()):
                         fresh.append(turn)
-                    known = len(at_work) + len(fresh)  # before the first of them begins
+                    known = len(at_work) + len(fresh)  # counted before the first new job begins
                     at_work |= {threads.submit(tried, turn): turn for turn in fresh}
                     if not at_work:
                         return
@@ -230,7 +230,7 @@ _kept: dict[bool, Pool] = {}
 
 @contextlib.contextmanager
 def lasting_pool(size: int, stopped: Callable[[], bool], sandbox: bool) -> Iterator[Pool]:
-    """Yield a pool that keeps idle workers for later calls in this process, for formgrader."""
+    """Yield a pool that keeps idle workers for later calls in this process. Formgrader uses it."""
     pool = _kept.setdefault(sandbox, Pool(size, sandbox=sandbox))
     pool._size, pool._stopped = size, stopped
     yield pool

@@ -4,8 +4,9 @@ A learner's endless loop costs a worker minutes, and many such loops would delay
 while other submissions wait, each submission has a turn of limited length: twice the third quartile
 of the times so far, including the time of the lab's own source. If a submission needs more time, it
 starts again after all others, with a turn four times as long. In the last turn, it gets all the
-time that its lab allows. Nobody loses a point, because only the last turn is recorded. Because
-turns grow like this, all earlier turns together are about a third as long as the last turn.
+time that its lab allows. Nobody loses a point, because only the last turn is recorded. Each turn is
+four times as long as the turn before it, so all earlier turns together are about a third as long as
+the last turn.
 """
 
 from __future__ import annotations
@@ -17,16 +18,16 @@ from dataclasses import dataclass, field
 
 from hood.grader.batch.job import Job
 
-LEAST = 2  # seconds; a shorter turn costs more at its start than it saves
+LEAST = 2  # seconds; starting a shorter turn would cost more time than the turn saves
 TIMES, LONGER = 2, 4
-# Bytes of submissions that wait for another turn. Above this limit, they are graded before
-# new jobs.
+# Limit on the bytes of submissions that wait for another turn. Above this limit, these submissions
+# are graded before new jobs.
 MOST_BYTES = 256_000_000
 
 
 @dataclass(order=True)
 class Turn:
-    """A job, and the length of its last turn in seconds of sandbox time; 0 for no turn yet."""
+    """A job, and the length of its last turn in seconds of sandbox time; 0 without any turn."""
 
     had: int
     number: int  # in the order of arrival

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def main(descriptor: int, folder: Path, warm: bool) -> None:
     """Grade jobs until the other end closes the connection or the grader fails."""
     if warm:
-        warm_up()  # takes seconds, at the same time as the next import
+        warm_up()  # takes seconds, while this process imports the next module
     with long_lived():
         from hood.grader.batch.grading import grade, prepare
 

@@ -1,8 +1,8 @@
 """Show formulas on pages as MathML, which a browser renders by itself.
 
-nbconvert's pages load an external script for formulas: the script's server would learn who opens a
-page and when, and could run any code on the page. The pages of feedback and formgrader do not load
-this script (:func:`without_script`).
+nbconvert's pages load an external script for formulas. The script's server would learn who opens a
+page and when, and could run any code on the page. So the pages of feedback and formgrader do not
+load this script (:func:`without_script`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from nbconvert.exporters import HTMLExporter
 from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 
 TEMPLATES = str(Path(__file__).parent / "templates")
-LONGEST = 2000  # characters of a formula; a longer formula takes time
+LONGEST = 2000  # characters of a formula; a longer formula takes too much time
 # With a few commands that define commands, a short formula can become a formula of any length.
 DEFINES = re.compile(r"\\(?:newcommand|renewcommand|DeclareMathOperator|def|let)(?![A-Za-z])")
 # The allowed MathML. A learner may have written the formula, so there are no links, no styles, no
@@ -48,7 +48,7 @@ def mathml(tex: str, display: str) -> str:
 
 
 def harmless(tex: str, display: str) -> str:
-    """Return a learner's formula as MathML if that is harmless; else its TeX as text."""
+    """Return a learner's formula as MathML if the MathML is harmless; else the TeX as text."""
     if len(tex) <= LONGEST and not DEFINES.search(tex):
         try:
             made = mathml(tex, display)

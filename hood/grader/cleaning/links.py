@@ -89,9 +89,9 @@ def has_commands(page: str) -> bool:
 def without_addresses(text: str) -> str:
     """Return plain text in which JupyterLab makes no link to a forbidden address.
 
-    JupyterLab looks for addresses after colours and cursor movements were applied. So cursor
-    movements are removed; a text with a forbidden address also loses its colours, and a zero-width
-    space breaks the address.
+    JupyterLab looks for addresses after it has applied colours and cursor movements. So cursor
+    movements are removed. If the text has a forbidden address, its colours are removed, too, and a
+    zero-width space is put into the address.
     """
     text = OVERWRITTEN.sub("", text)
     seen = UNSEEN.sub("", text)
@@ -102,8 +102,8 @@ def without_links(markdown: str, attached: Collection[str] = ()) -> str:
     """Return markdown in which no dialect finds a forbidden link.
 
     A space before the address turns a link or picture into plain text. A zero-width space breaks a
-    bare address. ``attached`` names the cell's own pictures; other uses of ``attachment:`` are
-    broken.
+    bare address. ``attached`` names the pictures that were pasted into the cell. A link to any
+    other picture of the form ``attachment:`` becomes plain text, too.
     """
     text = BEGINS.sub("] ", OUTSIDE.sub("\\g<0> ", markdown))
     if FORMULA.search(text):

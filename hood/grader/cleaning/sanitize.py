@@ -36,7 +36,7 @@ STYLES = {"background-color", "clear", "color", "direction", "display", "float",
 STYLES |= {"font-family", "font-size", "font-style", "font-weight", "height", "letter-spacing"}
 STYLES |= {"line-height", "overflow", "text-align", "text-decoration", "text-indent"}
 STYLES |= {"vertical-align", "white-space", "width"}
-# Many of the page's own classes can cover the page. An output keeps only the class of tables.
+# With some of the page's classes, an element covers the page. An output keeps only a table's class.
 CLASSES = {"dataframe"}
 # Classes that the page's renderer gives to headings, tasks and code: a token's class has at most
 # three letters.
@@ -179,7 +179,7 @@ class Sanitize(SanitizeHTML):
         return found
 
     def _without_large_pictures(self, data: dict[str, Any]) -> None:
-        """Replace pictures that take too much memory in a browser by a message.
+        """Put a message in place of each picture that would take too much memory in a browser.
 
         If the output also has another form, such as HTML, pages show that form and no message.
         """
@@ -242,9 +242,9 @@ def _joined(text: Any) -> str:
 def _shown(markdown: str, attachments: Mapping[str, Any]) -> str:
     """Return markdown that renders to harmless HTML; any HTML in ``markdown`` is already clean.
 
-    Markdown makes links from more spellings than :func:`without_links` can list, so the page's own
-    renderer is run on the result. If the result is not harmless, the harmful paragraphs are shown
-    verbatim. If the result is still not harmless, the whole text is shown verbatim.
+    Markdown makes links from more spellings than :func:`without_links` can list. So the page's own
+    renderer makes HTML from the text. If this HTML is not harmless, the harmful paragraphs are
+    shown verbatim. If the HTML is still not harmless, the whole text is shown verbatim.
     """
     shown = without_links(markdown, attachments)
     if _renders_clean(shown, attachments):
@@ -273,7 +273,7 @@ def _blocks(markdown: str) -> list[str]:
 
 
 def with_signs(page: str) -> str:
-    """Return the renderer's HTML with a sign in place of the box of each task."""
+    """Return the renderer's HTML with a sign in place of each task's checkbox."""
     return BOX.sub(lambda box: "\u2611 " if box["done"] else "\u2610 ", page)
 
 

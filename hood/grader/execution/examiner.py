@@ -33,7 +33,7 @@ SERVE = '__import__("hood.judge.connection.rpc_server", fromlist=["serve"]).serv
 
 @contextlib.contextmanager
 def _usable() -> Iterator[None]:
-    """Turn an error of a check (not the learner's fault) into a UserError."""
+    """Turn an error of a check into a UserError: the learner did not cause this error."""
     try:
         yield
     except (MemoryError, OSError, UserError):  # the machine's fault, or already reported
@@ -134,7 +134,7 @@ class Examiner:
         return self._output(self._verdict)
 
     def _with_limit(self, part: PartResult) -> PartResult:
-        """Name the limit in a part's problem if the code ran out of a resource, such as memory."""
+        """If the code ran out of a resource, such as memory, name its limit in the problem."""
         wrong = part.cause is Cause.WRONG_RESULT
         return replace(part, problem=self._limited(part.problem)) if wrong else part
 
@@ -152,8 +152,8 @@ class Examiner:
     def unexampled(self) -> dict[str, str]:
         """Return the parts that need examples, like :meth:`Verdict.unexampled`.
 
-        The result is empty if the hidden part passes the learner's code under a different name than
-        the check uses, because then the example's call would not run in the notebook.
+        If the hidden part passes the learner's code under another name than the check uses, the
+        result is empty, because the example's call would not run in the notebook.
         """
         if self._verdict is None or not self._named:
             return {}
@@ -190,8 +190,9 @@ class Examiner:
 def read_call(hidden: str) -> tuple[str, str, dict[str, str]]:
     """Read the arguments of the last call of ``verify``.
 
-    Return three things: the check's name; the code of the next positional argument, or ``"None"``;
-    and, for an exercise with several functions, a dict with the code of each keyword argument.
+    Return the check's name, the code of the next positional argument, and a dict with the code of
+    each keyword argument. If there is no other positional argument, its code is ``"None"``. Only an
+    exercise with several functions has keyword arguments.
     """
     calls = [
         node

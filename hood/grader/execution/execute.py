@@ -56,7 +56,7 @@ from hood.verdict import FULL, VERDICT_MIME, Cause
 if TYPE_CHECKING:
     from hood.grader.execution.examiner import Examiner
 
-# A kernel that keeps printing after the interrupt is killed when its output exceeds FLOOD times the
+# If a kernel prints on after the interrupt, it is killed when its output exceeds FLOOD times the
 # limit. On a busy machine, a kernel prints several times the limit before the interrupt arrives.
 FLOOD = 16
 MAX_COUNT = 1_000_000
@@ -118,8 +118,11 @@ class Execute(NbGraderExecute):
     ) -> tuple[NotebookNode, Any]:
         """Run every code cell of ``nb``, in place.
 
-        Raises CannotSandbox; TurnIsOver; ZygoteDied if the kernel was lost and the submission did
-        not cause the loss; UserError if the notebook is not in Python.
+        Raises:
+            CannotSandbox: this machine cannot make the sandbox.
+            TurnIsOver: the notebook took longer than its turn.
+            ZygoteDied: the kernel was lost, and the submission did not cause the loss.
+            UserError: the notebook is not in Python.
         """
         ours = nb.metadata.setdefault(KEY, NotebookNode())
         self._seed = RunRecord.of(nb.metadata).seed or secrets.token_hex(16)
@@ -239,7 +242,7 @@ class Execute(NbGraderExecute):
         total, passed = self._limits.total_seconds, self.kernel.passed() - self._own_time.spared
         if self.unsafe_no_sandbox and passed > total and not self._stopped:
             self.kernel.end()  # the zygote ends a kernel in a sandbox
-            self._stopped = f"it ran longer than {total} s in all"
+            self._stopped = f"the notebook ran longer than {total} s in all"
         self._limit(cell)
         self.timeout = seconds or self.timeout
         parts = verified_parts(cell)

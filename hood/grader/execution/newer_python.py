@@ -35,8 +35,8 @@ LACKS = {
 class NewerPython:
     """The names that cells could not define because the notebook's Python is newer.
 
-    ``version`` is the notebook's version of Python, such as ``3.13.5``; any text that is no such
-    number counts as an unknown version.
+    ``version`` is the notebook's version of Python, such as ``3.13.5``. If the text has another
+    form, the version counts as unknown.
     """
 
     def __init__(self, version: str):
@@ -66,7 +66,7 @@ class NewerPython:
     ) -> Stop | None:
         """Return why an answer without full points must wait for a person, or None.
 
-        ``hidden`` is the graded cell's code, which names the judged object; ``raised`` has the
+        ``hidden`` is the graded cell's code, which names the judged object. ``raised`` has the
         types and messages of errors from calls.
         """
         if self._theirs <= OURS:

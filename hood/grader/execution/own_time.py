@@ -56,7 +56,7 @@ class OwnTime:
 
     @contextmanager
     def spent(self, kernel: Kernel, most: int, below: str) -> Iterator[None]:
-        """Count the time of the enclosed cell, up to ``most`` seconds plus the grace."""
+        """Count the time of the enclosed cell, up to ``most`` seconds plus the lab's ``grace``."""
         self._places[below] += 1
         begun, most = kernel.passed(), most + self._grace + 1
         kernel.spare(self.spared + most)

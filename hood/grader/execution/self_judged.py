@@ -3,7 +3,7 @@
 A function that such a test calls can read the test's source. After that, everything that the kernel
 sends, even a report by ``verify``, may contain the source in any encoding. So feedback shows only
 text that existed before the run: the type of a built-in exception, and the instructor's own
-message, if the actual message matches the instructor's.
+message, if the actual message matches the instructor's message.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ and with the descriptor of the submission's folder:
    are read-only; ``/tmp`` and a home are in memory. One process in the sandbox only sleeps. When
    this process ends, Linux ends everything else in the namespace.
 2. **Entering.** The zygote forks. The child joins the namespaces and forks once more, because only
-   its own child is in the new namespace of processes. That grandchild copies the submission's plain
+   the grandchild is in the new namespace of processes. The grandchild copies the submission's plain
    files into the home, closes all other descriptors, and sets its limits. Then the grandchild gives
    up root's user id and all capabilities for ever (:mod:`confinement
    <hood.grader.inside.confinement>`). A filter takes away most system calls (:mod:`seccomp

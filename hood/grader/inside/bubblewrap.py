@@ -150,13 +150,16 @@ def build(told: Mapping[str, Any], asked: Mapping[str, Any]) -> Sandbox:
     """Start bubblewrap and wait until its sandbox is complete.
 
     Call it from the main thread: bubblewrap dies with the thread that started it. ``told`` is the
-    zygote's first message (:func:`hood.grader.inside.zygote.main`). ``asked`` has ``tmp``, the size
-    in bytes of each writable file system; ``user``, the id in /etc/passwd; and ``headers``, the
-    folder of :mod:`hood.grader.sandbox.compiled_headers` or None.
+    zygote's first message (:func:`hood.grader.inside.zygote.main`). ``asked`` has three keys:
+    ``tmp`` is the size in bytes of each writable file system. ``user`` is the id in /etc/passwd.
+    ``headers`` is the folder of :mod:`hood.grader.sandbox.compiled_headers`, or None.
 
-    Raises SandboxLost if bubblewrap or its sandbox was killed, SandboxError if bubblewrap made no
-    sandbox, and OSError if this machine has no free process or descriptor. After an error no
-    process is left.
+    After an error no process is left.
+
+    Raises:
+        SandboxLost: bubblewrap or its sandbox was killed.
+        SandboxError: bubblewrap made no sandbox.
+        OSError: this machine can't start another process or open another descriptor.
     """
     if shutil.which("bwrap") is None:
         raise SandboxError("bubblewrap (`bwrap`) is not installed")

@@ -20,9 +20,9 @@ ROOM = 64 << 20
 def enter(proc: Path = Path("/proc/self")) -> Path | None:
     """Move this process into its own group; return the group above, for the sandboxes' groups.
 
-    The grading process calls this before it starts workers and a zygote. In these processes, this
-    function returns the same group. If groups can't be made here, the function changes nothing and
-    returns None. ``proc`` is this process's folder in /proc.
+    The grading process calls this before it starts workers and a zygote. In the workers and the
+    zygote, this function returns the same group. If groups can't be made here, the function changes
+    nothing and returns None. ``proc`` is this process's folder in /proc.
     """
     own = _own(proc)
     if own is None:

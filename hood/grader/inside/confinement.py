@@ -45,11 +45,12 @@ class FilesError(Exception):
 
 
 def confine(sandbox: Mapping[str, Any], files: int | None, keep: list[int]) -> None:
-    """Give up every right that a learner's code must not have; if this raises, don't run that code.
+    """Give up every right that a learner's code must not have.
 
-    ``sandbox`` has ``user`` (a user id), ``own_user`` (whether to take that user id), and the
-    limits that :func:`set_limits` reads. The files of the folder with the descriptor ``files`` are
-    copied. Descriptors in ``keep`` stay open. Raises FilesError if the files could not be copied.
+    If this function raises an error, don't run the learner's code. ``sandbox`` has ``user`` (a user
+    id), ``own_user`` (whether to take that user id), and the limits that :func:`set_limits` reads.
+    The files of the folder with the descriptor ``files`` are copied. Descriptors in ``keep`` stay
+    open. Raises FilesError if the files could not be copied.
     """
     linux.prctl(linux.PR_SET_DUMPABLE, 1)  # otherwise root would own this process's /proc/self
     os.setsid()
@@ -124,7 +125,7 @@ def _close_all_but(keep: list[int]) -> None:
 
 
 def set_limits(sandbox: Mapping[str, Any], process: int = 0) -> None:
-    """Set those limits of a process that Linux itself enforces; 0 means this process.
+    """Set the limits that Linux itself enforces for a process. ``process`` is 0 for this process.
 
     The zygote watches everything that these limits do not cover. ``sandbox`` has ``memory`` and
     ``file`` in bytes, and ``processes``.

@@ -22,7 +22,7 @@ SHOWN = "/tmp/headers"  # the path of `make_headers`' folder in a sandbox
 
 
 class Lack(Protocol):
-    """What this machine lacks for compiling; the text is a part of a sentence."""
+    """What this machine lacks for compiling. As a text, it is a part of a sentence."""
 
     tools: tuple[str, ...]  # the missing tools, in words
     packages: tuple[str, ...]  # the packages of Debian and Ubuntu with these tools
@@ -41,32 +41,31 @@ class CourseSandbox:
     groups: tuple[str, ...] = ()  # groups of modules, for `preload` in a lab's header
     # Modules or packages with functions that call a learner's code: tracebacks read their files.
     on_the_stack: tuple[str, ...] = ()
-    # The zygote's environment variables, made from its folder; and the kernels' additional
-    # variables.
+    # The zygote's environment variables. The argument is the zygote's folder.
     environment: Callable[[Path], Mapping[str, str]] = lambda folder: {}
+    # Additional environment variables of kernels.
     kernel_environment: Mapping[str, str] = field(default_factory=dict)
-    # Environment variables of a lesson that the build executes; the folder is removed afterwards.
+    # Environment variables of a lesson that the build executes. The argument is a folder, which is
+    # removed afterwards.
     lesson_environment: Callable[[Path], Mapping[str, str]] = lambda folder: {}
-    # What this machine lacks for compiling, or None; and the compiler's path.
-    lacks: Callable[[], Lack | None] = _nothing
-    compiler: Callable[[], str] = lambda: ""
-    # Imports in the zygote: for each kernel; for a group; and for a lab that traces or compiles.
-    preload: Callable[[], None] = _nothing
-    preload_group: Callable[[str], None] = _nothing
-    preload_tracer: Callable[[], None] = _nothing
-    preload_compiler: Callable[[], None] = _nothing
-    # Three functions for files that all compiling labs share: fill a folder with these files
-    # (sandboxes see the folder at another path); use the folder in the zygote; and name the
-    # folder's dependencies.
-    make_headers: Callable[[Path, str], None] | None = None
-    use_headers: Callable[[Path, str], None] = _nothing
-    version: Callable[[], list[str]] = list
+    lacks: Callable[[], Lack | None] = _nothing  # what this machine lacks for compiling, or None
+    compiler: Callable[[], str] = lambda: ""  # the compiler's path
+    # Functions that import modules in the zygote.
+    preload: Callable[[], None] = _nothing  # for every kernel
+    preload_group: Callable[[str], None] = _nothing  # for the labs that name this group
+    preload_tracer: Callable[[], None] = _nothing  # for labs that trace
+    preload_compiler: Callable[[], None] = _nothing  # for labs that compile
+    # Functions for the files that all compiling labs share, in a folder. Sandboxes see this folder
+    # at another path.
+    make_headers: Callable[[Path, str], None] | None = None  # fill the folder with the files
+    use_headers: Callable[[Path, str], None] = _nothing  # use the folder in the zygote
+    version: Callable[[], list[str]] = list  # return what the files depend on
     one_thread: Callable[[], None] = _nothing  # make libraries use one thread
     refresh: Callable[[], None] = _nothing  # set new random states in a kernel
-    # For the proof, which runs a lab's own cells: modules with functions that never fail; fixed
-    # random numbers; and filled memory, which makes unwritten values visible.
-    never_fail: tuple[str, ...] = ()
-    same_random: Callable[[], AbstractContextManager[None]] = nullcontext
+    # For the proof, which runs a lab's own cells.
+    never_fail: tuple[str, ...] = ()  # modules with functions that never fail
+    same_random: Callable[[], AbstractContextManager[None]] = nullcontext  # fixed random numbers
+    # New memory is filled, so that values which were never written become visible.
     filled_memory: Callable[[], AbstractContextManager[None]] = nullcontext
 
 

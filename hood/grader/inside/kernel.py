@@ -243,7 +243,8 @@ class Compiler(CachingCompiler):
         """Return a cell's file name in tracebacks.
 
         This method also registers the cell's module with ``inspect``. Otherwise each traceback
-        searches the files of all modules for the name, several times: 8 ms with 2,300 modules.
+        searches the files of all modules for the name, several times. With 2,300 modules, this
+        takes 8 ms.
         """
         digest = zlib.crc32(raw_code.encode(errors="replace"))
         name = f"{tempfile.gettempdir()}/ipykernel_{os.getpid()}/{digest}.py"

@@ -3,9 +3,9 @@
 Linux keeps page tables, socket buffers, pipes and records of mappings in memory that belongs to no
 process. So the objects that use this memory are counted. If a size cannot be read, the largest
 possible size counts. :mod:`hood.grader.inside.seccomp` prevents objects that cannot be counted.
-Only the anonymous pages of a process count. If a file is in memory, its pages count once, as the
-file. Pages of other files belong to Linux's cache. A sandbox that makes its measurement slow is
-ended (:class:`TooDear`). If an estimate is above the limit, the sandbox's processes are stopped
+Only the anonymous pages of a process count. If a file is in memory, its pages count once, as a part
+of the file. Pages of other files belong to Linux's cache. A sandbox that makes its measurement slow
+is ended (:class:`TooDear`). If an estimate is above the limit, the sandbox's processes are stopped
 during the exact measurement, so that they take no more memory meanwhile.
 """
 
@@ -36,7 +36,9 @@ QUEUE = 11  # unread datagrams that a socket may contain; net.unix.max_dgram_qle
 OWN_TIME = struct.Struct("d")
 AWAITED = OWN_TIME.size
 SPARED = AWAITED + 1
-WAITS = 10  # by the clock, a cell may take this many times its limit; then the machine is too busy
+# A cell may take this many times its limit in wall-clock time. If the cell needs more, the machine
+# is too busy.
+WAITS = 10
 LONGEST_SLEEP = 0.25  # if more seconds pass between two looks, the machine is too busy to look
 RECKONED = 1.0  # seconds over which the mean number of runnable threads is taken
 SECONDS_PER_COUNT = 1.0  # seconds between two counts of the mappings, because counting is slow
@@ -59,7 +61,7 @@ LISTENS = b"0A"
 # than CROWD, the sandbox counts as waiting for its own threads, however busy the machine is.
 FAIR, CROWD = 2, 16
 STEP, NICEST = 1.25, 19  # one step of niceness divides a thread's share by STEP
-# A sandbox is ended if LOOKS looks see more than NEW_SESSIONS new sessions. If Linux shares the
+# A sandbox is ended if LOOKS looks find more than NEW_SESSIONS new sessions. If Linux shares the
 # processor between sessions, each session has a full share until a look sees the session. So four
 # new sessions before each look have four full shares all the time.
 LOOKS = 10

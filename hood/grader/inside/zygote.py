@@ -75,7 +75,7 @@ def main(control_fd: int) -> None:
     - ``sandbox``: the name of the course's own sandbox module, or an empty string.
     - ``cgroup``: the path from :func:`cgroup.enter`, or null.
 
-    The command line does not have these values, because sandboxes could read it.
+    The command line does not have these values, because sandboxes can read a command line.
     """
     grader = os.pidfd_open(os.getppid())
     control = socket.socket(fileno=control_fd)

@@ -1,4 +1,4 @@
-"""Compile the files that all labs with a compiler share, such as headers, once for all labs.
+"""Compile headers and similar files once, for all labs that use a compiler.
 
 Nothing else is prepared: a cache of the compiled reference solution would contain the solution's
 source, and every learner could read it.
@@ -40,7 +40,7 @@ def prepared_headers() -> Path | None:
     if not any(Path(compiler).is_relative_to(folder) for folder in seen):
         raise UserError(
             f"sandboxes can use only a compiler below {', '.join(seen)}, but the compiler is "
-            f"{compiler}: install the compiler of this system, and set CXX to its path or unset CXX"
+            f"{compiler}. Install this system's compiler. Then set CXX to its path, or unset CXX"
         )
     where = folder() / _key()
     if where.is_dir():

@@ -129,11 +129,16 @@ class Kernel(ABC):
         """Run a cell and return its last message, ``done``.
 
         For each other message, ``heard`` is called with the result of :func:`messages.decode` and
-        the size in bytes; for a late or malformed message, it is called with None and the size.
-        When ``seconds`` of the kernel's own time have passed, the cell is interrupted. If the cell
-        then ends within ``grace``, TimeIsUp is raised, else NotInterrupted. Raises KernelDied if
-        the kernel died; ZygoteDied if the machine is too busy; messages.BadMessage if the kernel
-        sent a malformed message (this is raised after the cell has ended).
+        the size in bytes. For a late or malformed message, ``heard`` is called with None and the
+        size. When ``seconds`` of the kernel's own time have passed, the cell is interrupted.
+
+        Raises:
+            TimeIsUp: the cell was interrupted, and ended within ``grace`` seconds.
+            NotInterrupted: the cell was interrupted, and did not end within ``grace`` seconds.
+            KernelDied: the kernel died.
+            ZygoteDied: the machine is too busy.
+            messages.BadMessage: the kernel sent a malformed message. This error is raised after the
+                cell has ended.
         """
         cell, self.bound = secrets.token_hex(8), {}
         asked = deque(messages.packets(messages.encode({"cell": cell, "source": source})))
@@ -241,7 +246,7 @@ def _refuse_other_languages(name: str) -> None:
 class SandboxedKernel(Kernel):
     """A kernel in its own sandbox, forked by this process's zygote.
 
-    The plain files of the folder ``files`` are copied into the kernel's working folder. For a lab
+    ``files`` is a folder; its plain files are copied into the kernel's working folder. For a lab
     that uses a compiler, ``headers`` is the folder of :mod:`hood.grader.sandbox.compiled_headers`.
     ``preload`` may have "tracer", and names of groups in the course's own sandbox module.
     ``loopback`` says whether the kernel's processes may reach each other over TCP and UDP. After
@@ -274,9 +279,11 @@ class SandboxedKernel(Kernel):
     def start(self) -> None:
         """Start the kernel in a new sandbox and return when it is confined.
 
-        Raises RuntimeError if the kernel already runs; CannotSandbox if this machine cannot make
-        the sandbox; FilesRefused if the submission's files could not be copied; ZygoteDied if the
-        zygote died (retrying may help).
+        Raises:
+            RuntimeError: the kernel already runs.
+            CannotSandbox: this machine cannot make the sandbox.
+            FilesRefused: the submission's files could not be copied.
+            ZygoteDied: the zygote died. Retrying may help.
         """
         if self._lease is not None:
             raise RuntimeError("this kernel is running already")
@@ -458,7 +465,7 @@ class UnsafeKernel(Kernel):
             )
 
     def passed(self) -> float:
-        """Return seconds by the clock; while the machine is busy, a second counts less."""
+        """Return seconds by the clock. While the machine is busy, each second counts less."""
         now, busy = time.monotonic(), os.getloadavg()[0] > (os.cpu_count() or 1)
         self._passed += (now - self._looked) / (WAITS if busy else 1)
         self._looked = now

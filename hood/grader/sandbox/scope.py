@@ -29,9 +29,9 @@ def scope_command() -> list[str]:
 
 
 def try_scope() -> str:
-    """Test such a scope. Return why its sandboxes get no cgroups; empty if they get cgroups.
+    """Return why sandboxes in a scope can't get cgroups; an empty text if they can.
 
-    The scope ends with the test.
+    To find this out, the function makes a scope. The scope ends with the test.
     """
     if shutil.which("systemd-run") is None:
         return "systemd-run is not installed"
@@ -54,5 +54,5 @@ def try_scope() -> str:
 
 
 def in_scope(program: str) -> str:
-    """Return the command line that runs a program of this course in such a scope."""
+    """Return the command line that runs a program of this course in a scope."""
     return f"{shlex.join(scope_command())} {program}"

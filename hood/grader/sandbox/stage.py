@@ -45,7 +45,7 @@ def make_stage(stage: Path) -> None:
 
     The zygote and its kernels import from the copies, because the engine's folder and the course's
     folder also contain files that learners must not see. In ``proc``, unneeded entries are empty
-    folders, or files without rights. Raises OSError if a file cannot be written.
+    folders, or files that nobody may read. Raises OSError if a file cannot be written.
     """
     root = course_folder()
     engine = [(path, ENGINE) for pattern in IMPORTED for path in ENGINE.glob(pattern)]
@@ -101,7 +101,7 @@ def environment_folders() -> list[str]:
 def hidden_folders(readable: list[str]) -> list[str]:
     """Return the folders to hide, with every path through which they could be read.
 
-    The folders to hide are the course's folder and, if it also has phases, the engine's folder.
+    The folders to hide are the course's folder and the engine's folder, if they have phases.
     """
     seen = {folder: Path(os.path.realpath(folder)) for folder in (*readable, "/usr")}
     return sorted(

@@ -38,12 +38,13 @@ sys.path.insert(0, sys.argv[1])
 from hood.grader.inside.zygote import main
 main(int(sys.argv[2]))
 """
-# CAP_SETGID, CAP_SETUID, CAP_SYS_CHROOT, CAP_SYS_ADMIN; root has these, if no container drops them
+# CAP_SETGID, CAP_SETUID, CAP_SYS_CHROOT and CAP_SYS_ADMIN. Root has these capabilities, unless a
+# container drops them.
 NEEDED = (6, 7, 18, 21)
 # User ids that no account has. If root runs the grader, each kernel gets such an id.
 FIRST_USER, LAST_USER = 1_600_000_000, 2_000_000_000
 # The judge and the judged code must see the same devices. A sandbox has no GPU, so a worker must
-# not see a GPU either. On every machine, both compare with a record from a GPU.
+# not see a GPU either. So on every machine, both use the records of runs on a GPU.
 NO_GPU = {"CUDA_VISIBLE_DEVICES": ""}
 # An empty file with this name. Libraries find this file before NVIDIA's driver, and then use no
 # driver. The driver starts a thread in each process that counts GPUs, even if all GPUs are hidden,
@@ -173,9 +174,12 @@ class Warm:
 
         ``asked`` is the request (see :mod:`hood.grader.inside.zygote`). ``descriptors`` are for the
         zygote. The first descriptor is the zygote's end of the lease; this method closes that end
-        here. ``lease`` is this side's end of the lease. Raises CannotSandbox if the sandbox could
-        not be made; FilesRefused if the submission's files could not be copied; ZygoteDied if the
-        zygote or a process of the new sandbox died.
+        in this process. ``lease`` is this process's end of the lease.
+
+        Raises:
+            CannotSandbox: the sandbox could not be made.
+            FilesRefused: the submission's files could not be copied.
+            ZygoteDied: the zygote or a process of the new sandbox died.
         """
         user = FIRST_USER + secrets.randbelow(LAST_USER - FIRST_USER) if self.own_users else USER
         request = json.dumps({**asked, "user": user, "own_user": self.own_users}).encode()

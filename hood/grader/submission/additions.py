@@ -21,8 +21,8 @@ DEFINES = re.compile(
     re.MULTILINE,
 )
 IMPORTED = re.compile(r"^[ \t]*(?:from[ \t]+[\w.]+[ \t]+)?import[ \t]+([^\n;]+)", re.MULTILINE)
-# A line for IPython: a magic, a shell command, a question, or an assignment of such a line's
-# result.
+# A line for IPython: a magic, a shell command, a question such as `x?`, or an assignment of the
+# result of a magic or a command.
 OF_IPYTHON = re.compile(r"(\s*+)(?:([\w., \t]++=)\s*+[%!]|[%!?]|[\w.]++\?{1,2}\s*$)")
 CELL_MAGIC = re.compile(r"\s*%%(\w*)")
 LINES = re.compile(r"\r\n|\r|\n")  # as Python counts lines

@@ -19,7 +19,7 @@ from hood.grader.submission.notes import Note, NoteKind, left_out, quoted, some
 from hood.grader.submission.times import read_time
 
 MAX_FILES = 1000  # files of a submission
-MAX_NOTES = 20  # notes about single left-out files
+MAX_NOTES = 20  # notes that name one left-out file each
 MAX_ENTRIES = 10_000
 MAX_DEPTH = 20  # levels of nested folders in a submission
 LONGEST_PATH = 1000  # bytes below the submission's folder; far below the system's limit
@@ -92,7 +92,7 @@ def _found_note(taken: str, name: str, others: list[str]) -> Note | None:
 
 
 def inner_folder(folder: Path) -> str:
-    """Return the only subfolder with notebooks if all notebooks are in it; else an empty string."""
+    """If all notebooks are in one subfolder, return the subfolder's name; else an empty string."""
     try:
         names = _visible(folder)
         if any(map(is_notebook, names)):

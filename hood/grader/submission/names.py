@@ -28,7 +28,7 @@ LATIN = str.maketrans(
 
 
 def spelled(names: Collection[str]) -> dict[str, str]:
-    """Return a dict from NFC forms to names, for names whose NFC form is not among the names."""
+    """Map NFC forms to names. Names whose NFC form is itself one of the names are left out."""
     return {nfc(name): name for name in names if nfc(name) not in names}
 
 

@@ -11,7 +11,8 @@ The result is always a complete, valid notebook of the lab, for any submission:
   lab's cell is not changed.
 - The learner's other cells keep their place after the owned cell that they followed.
 - Text from an earlier release counts as the lab's text too
-  (:mod:`hood.grader.submission.released`). A question with such text gets the current text.
+  (:mod:`hood.grader.submission.released`). If a question has an earlier text, it gets the current
+  text.
 - The learner's metadata, tags and outputs are left out.
 - For a submission that cannot be read at all, the result is the lab as released, and a message.
 
@@ -84,8 +85,8 @@ def rebuild(
     """Return the lab with the learner's answers in it.
 
     ``submitted`` has the file's bytes, or the reason why it is unreadable. ``source_nb`` is the
-    instructor's version, with solutions and hidden tests. ``config`` has nbgrader's settings; its
-    ``ClearSolutions`` decides what a stub looks like. ``notes`` are earlier notes on the
+    instructor's version, with solutions and hidden tests. ``config`` has nbgrader's settings, and
+    its ``ClearSolutions`` decides what a stub looks like. ``notes`` are earlier notes on the
     submission, which come first in the result. ``earlier`` has the texts of earlier releases.
     """
     master = as_recorded(source_nb, config)

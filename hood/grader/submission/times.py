@@ -18,7 +18,7 @@ NO_TIME = "it has no date and time"
 WRITE = "write the time as 2026-04-05 10:00:00 UTC"
 YEAR_FIRST = re.compile(r"(19|20)\d\d")
 REGION = re.compile(r"(.*\S)\s+([A-Za-z_]+/[\w/+-]+)")  # a zone named by a place: Europe/Berlin
-# What is GMT+2 for some programs is GMT-2 for others.
+# Some programs read GMT+2 as the zone that other programs call GMT-2.
 SHIFTED = re.compile(r"[A-Za-z]{3,}[+-]0*[1-9]")
 # Missing parts of a date come from these days; if the two results differ, the date is incomplete.
 DAYS = (datetime(2000, 1, 1), datetime(2001, 2, 2))
@@ -27,8 +27,8 @@ DAYS = (datetime(2000, 1, 1), datetime(2001, 2, 2))
 def read_time(data: bytes) -> datetime | None:
     """Return the time in a file, in UTC and without a zone; None for an empty file.
 
-    A time without a zone is in UTC, as in nbgrader. Raises ValueError, with the reason as part of a
-    sentence.
+    A time without a zone is in UTC, as in nbgrader. If the time can't be read in exactly one way,
+    raises ValueError; the message is a part of a sentence.
     """
     wide = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))  # PowerShell writes this
     try:

@@ -1,10 +1,11 @@
-"""Read the answers in a file; each answer tests a check.
+"""Read an exercise's file of answers. Each answer tests the exercise's check.
 
 The file ``answers/<exercise>.toml`` is beside the checks of a phase. It lists likely answers::
 
     [wrong."squared"]  # the technical term for the mistake
-    says = "`x` is multiplied by itself."  # what the code does, for the learner
-    earns = 1  # the exact points (default: 0); {"any tensor" = 1} if some machines can't run a part
+    says = "`x` is multiplied by itself."  # tells the learner what the code does
+    # The exact points (default: 0). If some machines can't run a part: {"any tensor" = 1}
+    earns = 1
     reads = "A heading"  # the section to read after this mistake (default: the part's section)
     edits = [['2 * x', 'x * x']]  # changes of the lab's solution, without its docstrings
 
@@ -27,7 +28,7 @@ code that ``of`` names: a right answer, or ``"reference"``. In ``same`` and ``fr
 the entry to one right answer.
 
 An answer may use the imports of the lab's cells, and the other functions of the lab's solution. The
-sample class hands in these answers.
+learners of the sample class hand in these answers.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ class Candidate:
     def source(self) -> str:
         """The candidate's code as a learner would write it in the solution cell.
 
-        A partial candidate has only its own functions, which are put below the reference solution.
+        For a partial candidate, these are only the functions that the candidate itself defines.
         Raises TypeError if the candidate is a plain value.
         """
         if not self.sources:
@@ -93,8 +94,8 @@ class Candidate:
 class Equivalent:
     """A change of right code that doesn't change the result: ``new`` replaces ``old``.
 
-    For an entry of ``free``, ``new`` is None: any text may replace ``old``, and this text may
-    change the result for some seeds.
+    For an entry of ``free``, ``new`` is None. Then any text may replace ``old``, and the change may
+    alter the result for some seeds.
     """
 
     old: str
@@ -105,7 +106,7 @@ class Equivalent:
 
 @dataclass(frozen=True)
 class Answer:
-    """An entry of a file of answers, after its cell has run."""
+    """An entry of a file of answers. The cell of the entry has run."""
 
     name: str
     names: dict[str, Any]  # everything that is defined after the cell has run
@@ -158,8 +159,8 @@ class AnswersFile:
     def answers(self, kind: str, reference: Mapping[str, Any]) -> Iterator[Answer]:
         """Yield the ``wrong`` or ``right`` answers.
 
-        Raises WrongAnswers for an answer that fails to run, or that edits a text which does not
-        exist.
+        Raises WrongAnswers if the code of an answer raises an error, or if an old text in ``edits``
+        does not occur exactly once.
 
         Args:
             kind: "wrong" or "right".
@@ -189,7 +190,7 @@ class AnswersFile:
     def _run(
         self, entry: Mapping[str, Any], reference: Mapping[str, Any]
     ) -> tuple[dict[str, Any], dict[str, str], dict[str, str]]:
-        """Run an answer's cell; return all names, the code that it edits, and the new code."""
+        """Run an answer's cell; return all names, the code before ``edits``, and the new code."""
         lab, exercise = self.path.parents[1] / "lab.py", self.path.stem
         names = dict(lab_names(lab, exercise, self.module))
         code, of = entry.get("code"), entry.get("of", "")
@@ -201,7 +202,7 @@ class AnswersFile:
         else:
             base = {name: one._source for name, one in names.items() if hasattr(one, "_source")}
         if code:
-            # in the same namespace, so that the other functions call what the code defines
+            # in the same namespace, so that the solution's other functions call the answer's code
             run("\n\n\n".join(base.values()), names, lab, exercise)
             found = run(code, names, lab, exercise)
             return names, {}, {name: one._source for name, one in found.items()}
@@ -212,16 +213,16 @@ class AnswersFile:
             except SyntaxError as error:
                 raise ValueError(
                     f"the edits make code that is not valid Python ({error.msg}, line "
-                    f"{error.lineno}). Each new line needs the spaces of its block:\n{source}"
+                    f"{error.lineno}). Indent each new line like the lines beside it:\n{source}"
                 ) from None
         run("\n\n\n".join(sources.values()), names, lab, exercise)
         return names, base, sources
 
 
 def with_edits(sources: Mapping[str, str], edits: Edits) -> dict[str, str]:
-    """Return the code of some functions with texts replaced.
+    """Return the code of some functions, with each old text in ``edits`` replaced by its new text.
 
-    Raises ValueError if a text does not occur exactly once in the code of these functions together.
+    Raises ValueError unless each old text occurs exactly once in all these functions together.
     """
     changed = dict(sources)
     for old, new in edits:
@@ -238,9 +239,9 @@ def with_edits(sources: Mapping[str, str], edits: Edits) -> dict[str, str]:
 
 
 def edited(solution: Callable, *edits: tuple[str, str]) -> Callable:
-    """Return a function or class with some text replaced, for example to make it wrong.
+    """Replace texts in the code of a right function or class; return the new function or class.
 
-    Raises ValueError if a text does not occur exactly once.
+    Raises ValueError unless each old text occurs exactly once.
     """
     sources = with_edits({"": source_as(solution, solution.__name__)}, edits)
     among = getattr(solution, "_among", None) or vars(inspect.getmodule(solution))

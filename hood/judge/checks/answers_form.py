@@ -60,7 +60,7 @@ NAMED: Mapping[str, Mapping[str, Kind]] = {
         "earns": POINTS,  # the exact points that the wrong answer must earn; the default is 0
         # the heading of the section to read after this mistake; the default is the part's heading
         "reads": TEXT,
-        # words of the question, or of the lab's first cell, with the rule that this answer breaks
+        # the rule that this answer breaks, in words of the question or of the lab's first cell
         "breaks": QUOTED,
         **CODE,
     },
@@ -76,13 +76,13 @@ LISTED: Mapping[str, Mapping[str, Kind]] = {
     "same": {
         "because": TEXT,  # why the changes make no difference
         "edits": EDITS,  # the changes
-        "of": TEXT,  # the one right answer for which this entry is; the default is all
+        "of": TEXT,  # the right answer to which this entry is limited; by default, all
     },
     # parts of a solution that a learner may choose, such as a learning rate
     "free": {
         "because": TEXT,  # why other values are right, too
         "texts": TEXTS,  # the texts in the solution that a learner may replace by other texts
-        "of": TEXT,  # the one right answer for which this entry is; the default is all
+        "of": TEXT,  # the right answer to which this entry is limited; by default, all
     },
 }
 # sentences of the question that require nothing; a list at the top of the file
@@ -143,7 +143,7 @@ def line_of(content: str, place: Place) -> int:
     """Return the number of the line where an entry of a TOML file, or one of its keys, begins.
 
     Return 1 if the file has no such entry. Python's TOML parser gives no line numbers. So each
-    possible beginning of the file is parsed, and the first that contains the entry gives the line.
+    possible beginning of the file is parsed, and the first one with the entry gives the line.
     """
     lines = content.split("\n")
     # A key ends at the end of its value, which may be some lines below.

@@ -1,7 +1,7 @@
 """Say how one value differs from another.
 
 Properties are compared in this order: type, length or keys, shape, dtype, values, strides. Only the
-first difference is reported, because it makes later comparisons meaningless. Nothing is ever
+first difference is reported, because later comparisons then mean nothing. Nothing is ever
 broadcast before it is compared.
 """
 
@@ -82,7 +82,7 @@ class Difference:
         )
 
     def inside(self, key: Any) -> Difference:
-        """Return an item's difference as its container's difference; the item is at ``key``.
+        """Return an item's difference as a difference of the container. ``key`` leads to the item.
 
         If the item is None, drop the guess that a ``return`` is missing, because the function did
         return the container.
@@ -106,12 +106,16 @@ def compare(
     """Compare two values; return ``None`` if they are equal or close enough.
 
     Values of a composed kind, such as data frames, are compared item by item. Sets, dates,
-    fractions and Decimals must be equal, with the same type. An exception's class must have the
-    expected name. Tuples and lists count as the same type. No other sequence counts as this type,
-    not even ``range``, which can't be sent between processes. NumPy's scalars count as Python
-    numbers; a ``bool`` is not an ``int``, an ``int`` is not a ``float``, a 0-dim tensor is not a
-    number. NaN equals NaN. Integers and booleans must always be equal; if no tolerance is given,
-    floating-point values may differ by a few units in the last place of ``want``'s dtype.
+    fractions and Decimals must be equal and have the same type. An exception's class must have the
+    expected name.
+
+    Tuples and lists count as the same type. No other sequence counts as this type, not even
+    ``range``, which can't be sent between processes. NumPy's scalars count as Python numbers. But a
+    ``bool`` does not count as an ``int``, an ``int`` does not count as a ``float``, and a 0-dim
+    tensor does not count as a number.
+
+    NaN equals NaN. Integers and booleans must be equal, whatever the tolerance. If no tolerance is
+    given, floating-point values may differ by a few units in the last place of ``want``'s dtype.
     """
     return _compare(got, want, _How(tolerance, strides))
 
@@ -119,12 +123,12 @@ def compare(
 def agree(
     got: Any, want: Any, *, tolerance: Tolerance | None = None, strides: bool = False
 ) -> bool:
-    """Return whether :func:`compare` finds no difference; faster, because it explains nothing."""
+    """Return whether :func:`compare` finds no difference. This is faster: it explains nothing."""
     return _compare(got, want, _How(tolerance, strides, explain=False)) is None
 
 
 def kind_of(value: Any) -> str:
-    """Return a learner's words for a value's type: ``a tensor``, ``an int``, …"""
+    """Return a value's type in words for a learner: ``a tensor``, ``an int``, …"""
     row = kind(value)
     if isinstance(row, (Grid, Composed)):
         said = row.words(value)
@@ -193,7 +197,7 @@ def _compare_grids(row: Grid, got: Any, want: Any, how: _How) -> Difference | No
         return Difference(
             "dtype", f"right shape, wrong dtype: expected {want.dtype}, got {got.dtype}"
         )
-    # the usual case; this test is much faster
+    # Test first for equal values: this is the usual case, and much faster than a comparison.
     values = None if row.equal(got, want) else _compare_values(row, got, want, how)
     strides = row.strides(got), row.strides(want)
     if values is None and how.strides and strides[0] != strides[1]:
@@ -352,7 +356,7 @@ def _compare_texts(got: str, want: str) -> Difference:
 
 
 def _only(got: str, want: str) -> str:
-    """Say that two texts differ only in characters that are easily overlooked; else empty."""
+    """Return a clause if two texts differ only in easily overlooked characters; else ""."""
     if got.rstrip("\n") == want.rstrip("\n"):
         return ": it differs only in the line breaks at the end"
     if "".join(got.split()) == "".join(want.split()):

@@ -44,9 +44,9 @@ class Draw:
     def tensor(self, shape: Sequence[int], dtype: Any = None, layout: str = "contiguous") -> Any:
         """Return a tensor of random values in a chosen memory layout.
 
-        Floating-point values have a normal distribution with a mean of 0.3; integers are from -9 to
+        Floating-point values have a normal distribution with a mean of 0.3. Integers are from -9 to
         9. The default ``dtype`` is float32. The layout ``transposed`` stores dimensions in reverse
-        order; ``sliced`` takes every second element of a larger storage, with an offset.
+        order. The layout ``sliced`` takes every second element of a larger storage, with an offset.
         """
         return self._laid_out(self._tensors, shape, dtype, layout)
 
@@ -110,9 +110,9 @@ class SmallDraw(Draw):
     """Random choices that a person can read: small sizes, small numbers, few digits.
 
     The choices stay within the bounds that a check's generator gives, so they make valid cases of
-    that check. ``reach`` is the largest distance of a number from the smallest choice. Up to a
-    reach of 4, tensors have whole numbers; large tensors have consecutive numbers. With a larger
-    reach, tensors have numbers with one decimal.
+    that check. ``reach`` limits how far an integer may be from the possible integer nearest to 0.
+    If ``reach`` is at most 4, tensors have whole numbers, and large tensors have consecutive
+    numbers. If ``reach`` is larger, tensors have numbers with one decimal.
     """
 
     def __init__(self, seed: str, name: str = "", reach: int = 1):

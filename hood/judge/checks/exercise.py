@@ -46,12 +46,13 @@ class Place:
 
 @dataclass(frozen=True)
 class Paste:
-    """How a learner can repeat a case in a notebook, if this takes more than one call."""
+    """How a learner can repeat a case in a notebook, if one call is not enough."""
 
     call: str  # a Python expression, with ``{}`` in place of each argument
     args: tuple[Any, ...] = ()  # the arguments
-    # For each key of the result of ``play``, an expression for its value, with ``{}`` in place of
-    # the call and ``{at}`` in place of the first index at which a list differs.
+    # For each key of the result of ``play``: a Python expression for the value of this key. In the
+    # expression, ``{}`` stands for the call, and ``{at}`` for the first index at which a list
+    # differs.
     shows: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -60,20 +61,22 @@ class Case:
     """A question to the learner's code. Each case belongs to a part of the exercise."""
 
     part: str  # the part whose points the case decides
-    # A function that uses the learner's code and returns a result. It is called a second time with
-    # the reference, and the two results are compared. Its argument, the subject, represents the
-    # learner's code. ``subject(...)`` calls the learner's function. If the exercise has several
-    # functions, ``subject["name"]`` is one of them. If the answer is a class, the call returns a
-    # handle with ``handle.call("method", ...)``, ``handle.get("attribute")`` and, for a module,
-    # ``handle.gradients(upstream, ...)``. ``subject.printed(...)`` is the text that a call prints,
-    # ``subject.drawn(...)`` the figure that it draws, ``subject.left_by(...)`` the list of its
-    # arguments after the call, and ``subject.generator(...).take(5)`` the first values of a
-    # generator. ``subject.drive("module:function", ...)`` runs a driver, for code that cannot be
-    # called with values. ``subject.value()`` is the answer itself, if it is a plain value. If
-    # ``play`` uses any other fact that only the learner's process reports, it calls
-    # ``subject.claim("that ...")``. A driver declares the facts that it observes.
+    # A function that uses the learner's code and returns a result. The function's argument, the
+    # subject, represents the learner's code. The function is called a second time with the
+    # reference as the subject, and the two results are compared. ``subject(...)`` calls the
+    # learner's function. If the exercise has several functions, ``subject["name"]`` is one of them.
+    # If the answer is a class, the call returns a handle with ``handle.call("method", ...)``,
+    # ``handle.get("attribute")`` and, for a module, ``handle.gradients(upstream, ...)``. Instead of
+    # the result of a call, ``subject.printed(...)`` returns the text that the call printed.
+    # ``subject.drawn(...)`` returns the figure that the call drew. ``subject.left_by(...)`` returns
+    # the list of arguments after the call. ``subject.generator(...).take(5)`` returns the first
+    # values of a generator. ``subject.drive("module:function", ...)`` runs a driver, for code that
+    # cannot be called with values. If the answer is a plain value, ``subject.value()`` returns it.
+    # If ``play`` uses any other fact that only the learner's process reports, ``play`` must call
+    # ``subject.claim("that ...")``. This is not needed for facts that a driver observes and
+    # declares.
     play: Callable[[Any], Any]
-    of: str | None = None  # the function that the case calls, if the exercise has several
+    of: str | None = None  # the function that the case calls, if there are several functions
     # What the report may say about the inputs, such as ``bool tensor + int``. The inputs themselves
     # stay hidden.
     shown: str = ""
@@ -104,7 +107,7 @@ def case(
     raises: str = "",
     **kwargs: Any,
 ) -> Case:
-    """Return the usual case: one call of the function, which ``of`` names if there are several."""
+    """Return the usual case: one call of the function, or of the function that ``of`` names."""
 
     def play(subject: Any) -> Any:
         return (subject if of is None else subject[of])(*args, **kwargs)
@@ -115,7 +118,7 @@ def case(
 def not_run(part: str, why: str) -> Case:
     """Return a case for a part that this machine cannot judge with any seed.
 
-    Then the points of the part are withheld, and the report says ``why``, such as "needs a GPU or a
+    The points of the part are withheld, and the report says ``why``, such as "needs a GPU or a
     recorded GPU run".
     """
     return Case(part, lambda subject: None, not_run=why)
@@ -144,14 +147,15 @@ class ByHand:
     # Dotted names or patterns that are always allowed, with everything below them. For example, an
     # exercise in which learners write a dispatch mode allows the module of dispatch modes.
     allow_names: frozenset[str] = frozenset()
-    # A module, such as ``torch``, in which the answer looks up a name that it gets from the grader.
+    # A module, such as ``torch``, in which the answer may look up a name that a call passes to it.
     # In other modules the answer may not look up computed names.
     looks_up: str = ""
-    # If given, how many lines the answer and its helpers may have. A statement counts as one line
-    # even if it has several lines. Blank lines, comments, docstrings and imports don't count.
+    # If given, the largest allowed number of lines of the answer and its helpers together. A
+    # statement counts as one line even if it has several lines. Blank lines, comments, docstrings
+    # and imports don't count.
     max_lines: int | None = None
-    # The parts that lose their points if the rule is broken; if empty, all parts. Use this field if
-    # no library can compute the values that the other parts require.
+    # The parts that lose their points if the rule is broken; if empty, all parts lose them. Use
+    # this field if no library can compute the values that the other parts require.
     parts: frozenset[str] = frozenset()
 
     def holds_for(self, part: str) -> bool:
@@ -249,14 +253,14 @@ class Check:
     def reference(self, thing: Any) -> Any:
         """Register the plain, obviously right solution, which may break the exercise's rule.
 
-        Use this as a decorator for a function or class. A class named ``_`` contains the functions
-        of an exercise that requires several. The solution may also be a plain value.
+        Use this as a decorator for a function or class. If the exercise requires several functions,
+        a class named ``_`` contains them. The solution may also be a plain value.
         """
         self._reference = functions_of(thing)
         return thing
 
     def cases(self, generate: Callable[[Draw], Iterable[Case]]) -> Callable:
-        """Register the generator of cases. Used as a decorator."""
+        """Register the generator of cases. Use this as a decorator."""
         self._cases = generate
         return generate
 
@@ -267,8 +271,8 @@ class Check:
     def earnable(self, missing: Collection[str] | None = None) -> float:
         """Return the points of the parts that can be run on this machine.
 
-        ``missing`` are the parts that can't be run, if the caller knows them; else :meth:`not_run`
-        draws all cases to find these parts.
+        ``missing`` are the parts that can't be run. If ``missing`` is None, :meth:`not_run` draws
+        all cases to find these parts.
         """
         missing = self.not_run() if missing is None else missing
         return sum(points for part, points in self.parts.items() if part not in missing)
@@ -299,7 +303,9 @@ class Check:
         return self._reference
 
     def draw_cases(self, seed: str, kind: type[Draw] = Draw, **how: Any) -> list[Case]:
-        """Return the cases of one grading run; ``kind(seed, name, **how)`` draws their numbers.
+        """Return the cases of one grading run.
+
+        ``kind(seed, name, **how)`` makes the object that draws the cases' inputs.
 
         Raises LookupError when no cases were registered, a part is unknown, or a part has no case.
         """
@@ -351,7 +357,7 @@ class Check:
         explanation: str,
         reads: str = "",
     ) -> Candidate:
-        """Return an answer of this exercise; the arguments are :class:`Candidate`'s.
+        """Return an answer of this exercise. The arguments are the fields of :class:`Candidate`.
 
         ``earns`` may be a dict with the points of each part. Raises LookupError for an unknown
         part.

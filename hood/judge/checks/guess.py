@@ -1,4 +1,4 @@
-"""Describe how a wrong result relates to the right one: transposed, not summed, scaled, off by one.
+"""Guess how a wrong result relates to the right result, for example that it is transposed.
 
 A guess uses only the two results, never the code, and names a relation, never a value. There is no
 guess if the relation would often be true by chance. So the right result must have enough different
@@ -121,7 +121,7 @@ def _scaled(g: np.ndarray, w: np.ndarray, integers: bool) -> str:
     ratio = float(g[told][0] / finite[0])
     if not math.isfinite(ratio) or ratio == 0:
         return ""
-    # The tolerance is relative to the result: relative to 1, all small numbers would be equal.
+    # The tolerance is relative to the result. Relative to 1, all small numbers would be equal.
     if not np.allclose(g, w * ratio, rtol=1e-5, atol=1e-6 * np.abs(g[np.isfinite(g)]).max()):
         return ""
     if math.isclose(ratio, -1, rel_tol=1e-5):

@@ -1,4 +1,4 @@
-"""Load a lab's own solution for its checks: the answers in the checks are edits of the solution."""
+"""Load a lab's own solution. Most answers that test a check are edits of this solution."""
 
 from __future__ import annotations
 
@@ -17,9 +17,12 @@ def lab_solution(module: str, exercise: str, name: str = "") -> Any:
     """Return a function or class of the lab's own solution, without annotations and docstrings.
 
     The function or class sees the names that the lab's cells import, not the names in the check's
-    file. module: ``__name__`` of the check's file, which is ``checks.py`` or a file in ``checks``.
-    exercise: the exercise's name. name: the name of the function or class; by default the
-    exercise's name. Raises LookupError if the lab has no such solution.
+    file. Raises LookupError if the lab has no such solution.
+
+    Args:
+        module: ``__name__`` of the check's file, which is ``checks.py`` or a file in ``checks``.
+        exercise: the exercise's name.
+        name: the name of the function or class; by default the exercise's name.
     """
     lab = phase_folder(module) / "lab.py"
     try:
@@ -29,13 +32,13 @@ def lab_solution(module: str, exercise: str, name: str = "") -> Any:
 
 
 def phase_folder(module: str) -> Path:
-    """Return the folder of the phase to which the module of checks with this name belongs."""
+    """Return the folder of a phase; ``module`` is the name of a module of this phase's checks."""
     folder = Path(getattr(sys.modules[module], "__file__", None) or "nowhere/here").parent
     return folder.parent if folder.name == "checks" else folder
 
 
 def supply(names: dict[str, Any], lab: Path, source: str) -> None:
-    """Run, in the namespace ``names``, those imports of the lab's cells that ``source`` uses."""
+    """Run the imports of the lab's cells that ``source`` uses, in the namespace ``names``."""
     used = {node.id for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Name)}
     for name, statement in _imports(lab).items():
         if name in used and name not in names:
@@ -44,9 +47,10 @@ def supply(names: dict[str, Any], lab: Path, source: str) -> None:
 
 @cache
 def lab_names(lab: Path, exercise: str, module: str) -> dict[str, Any]:
-    """Return a dict of all that a lab's solution defines and uses. Do not change the dict.
+    """Return a dict of all names that a lab's solution defines or uses. Do not change the dict.
 
-    module: the name of a module that can be imported; the value of ``__name__`` in the dict.
+    Args:
+        module: the name of a module that can be imported; the value of ``__name__`` in the dict.
     """
     names: dict[str, Any] = {"__name__": module, "__lab__": lab}
     run("\n\n\n".join(bare(_solutions(lab).get(exercise, "")).values()), names, lab, exercise)
@@ -66,9 +70,10 @@ def bare(source: str) -> dict[str, str]:
 
 
 def run(source: str, among: dict[str, Any], lab: Path | None, title: str) -> dict[str, Any]:
-    """Run the code of functions and classes in a namespace; return a dict of them.
+    """Run code in the namespace ``among``; return a dict of the functions and classes in the code.
 
-    lab: a lab with imports that the code may use, or None.
+    Args:
+        lab: a lab with imports that the code may use, or None.
     """
     if lab:
         supply(among, lab, source)
@@ -85,10 +90,10 @@ def run(source: str, among: dict[str, Any], lab: Path | None, title: str) -> dic
 
 
 class _Bare(ast.NodeTransformer):
-    """Leave out docstrings, and annotations of a function's or method's own signature.
+    """Leave out docstrings, and the annotations in signatures.
 
-    Nested functions keep their annotations, because torch may read them. Triton's ``constexpr``
-    also stays.
+    Nested functions keep their annotations, because torch may read them. Triton's annotation
+    ``constexpr`` is also kept.
     """
 
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.ClassDef:
@@ -111,7 +116,7 @@ def _without(node: ast.FunctionDef | ast.ClassDef) -> list[ast.stmt]:
 
 @cache
 def _cells(lab: Path) -> list[tuple[str, str]]:
-    """Return for each code cell two texts: what follows `# %%` in the first line, and the code."""
+    """Return two texts for each code cell: the rest of the line `# %%`, and the code."""
     parts = CELL.split(lab.read_text(encoding="utf-8"))
     return [
         (head, code)

@@ -1,8 +1,8 @@
 """Encode values as bytes and decode them, in a format that cannot carry code.
 
 A message is JSON followed by the storages of its tensors and arrays. Each storage is sent once and
-as a whole, so tensors that share a storage also share its copy. Every tensor keeps its shape,
-strides, offset and dtype. Floats stay exact, with ``Infinity`` and ``NaN``.
+as a whole, so tensors that share a storage still share one after decoding. Every tensor keeps its
+shape, strides, offset and dtype. Floats stay exact, with ``Infinity`` and ``NaN``.
 
 The decoder treats every message as hostile. Before it makes an object, it checks size, depth,
 number of values and every index. So the time and memory of decoding are proportional to the
@@ -189,8 +189,8 @@ class _Encoder:
     def storage(self, address: int, nbytes: int, read: Callable[[], bytes], kept: Any) -> int:
         """Return a storage's number in the message. Storages at address 0 are sent again each time.
 
-        ``read`` returns the storage's bytes. A reference to ``kept`` prevents another use of the
-        address.
+        ``read`` returns the storage's bytes. The encoder keeps a reference to ``kept``, so that no
+        other storage gets the same address.
         """
         if address == 0 or address not in self.storages:
             self.fits(nbytes)

@@ -1,8 +1,8 @@
 """The packages of the course, and their folder.
 
-Their data classes are sent by value, and their functions don't count as the learner's code. A
-process with access to the course reads ``course.toml``. In a sandbox, the first process calls
-:func:`tell`.
+Data classes of these packages are sent by value. Functions of these packages don't count as the
+learner's code. A process with access to the course reads ``course.toml``. In a sandbox, the first
+process calls :func:`tell`.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from typing import Any, TypeVar
 F = TypeVar("F", bound=Callable[..., Any])
 
 WHOLE = ""  # used as a key: the driver's whole result
-# A verdict uses the same words for a plain call, so that the claim is listed once.
+# A verdict uses these words for a plain call, too, so that it lists the claim only once.
 INPUTS_KEPT = "that the inputs were left as they were"
 GRAPHS = "how many graphs there were"
 
@@ -44,10 +44,10 @@ class NoDriver(LookupError):
 class Declared:
     """The parts of a driver's result."""
 
-    # Keys of the result that the learner's code returned, stored or raised. If the result is not a
-    # dict with such keys, ``WHOLE`` is the only key.
+    # The keys of the result whose values the learner's code returned, stored or raised. If the
+    # result is not a dict with such keys, ``WHOLE`` is the only key.
     returned: frozenset[str]
-    observed: Mapping[str, str]  # keys that the driver observed, with words for the claim
+    observed: Mapping[str, str]  # the other keys, each with words for the claim
 
     def fits(self, came: Any) -> bool:
         """Return whether all keys of a result are declared."""
@@ -56,7 +56,7 @@ class Declared:
 
 
 def driver(*returned: str, observed: Mapping[str, str] | None = None) -> Callable[[F], F]:
-    """Declare a driver. Used as a decorator; see :class:`Declared`."""
+    """Declare a driver. Use this as a decorator; see :class:`Declared`."""
 
     def declare(function: F) -> F:
         function.declared = Declared(frozenset(returned), observed or {})  # type: ignore[attr-defined]

@@ -10,7 +10,7 @@ from typing import Any
 
 from hood.judge.values.kind import NotByValue
 
-MAX_PRINTED = 100_000  # characters of one call
+MAX_PRINTED = 100_000  # characters that one call may print
 
 
 class _Bounded(io.StringIO):

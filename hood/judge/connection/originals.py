@@ -37,7 +37,7 @@ UNWATCHED = (
 # Dynamo adds names with these beginnings to a module with compiled code.
 OF_DYNAMO = ("__compiled_fn_", "__resume_at_", "__import_")
 DESCRIPTORS = (property, staticmethod, classmethod, ModuleType)
-KINDS = ("type", "ABCMeta", "EnumType", "_TensorMeta", "FunctionMeta")  # of classes
+KINDS = ("type", "ABCMeta", "EnumType", "_TensorMeta", "FunctionMeta")  # names of metaclasses
 MOST = 1000  # the most names in one reply
 TOO_MANY = "*"  # in place of the names that a cell bound, if there are too many to send
 
@@ -53,7 +53,7 @@ def remember(anew: bool = False) -> None:
     A second call has an effect only if ``anew`` is set, or if torch was loaded in between.
     """
     global _with_torch
-    if "torch" in sys.modules:  # then also watch the engine's own modules that use torch
+    if "torch" in sys.modules:  # then also watch the modules of the engine that use torch
         importlib.import_module("hood.judge.connection.torch_calls")
         importlib.import_module("hood.judge.values.tensors")
     if _had and not anew and _with_torch == ("torch" in sys.modules):
@@ -149,13 +149,13 @@ def _is_file_of_library(file: Any) -> bool:
 
 
 def _library_folders() -> Iterator[str]:
-    """Yield the folders of Python's library, of installed packages, and of .pth files."""
+    """Yield the folders of Python's library and of installed packages, also those in .pth files."""
     yield from map(str, (Path(os.__file__).parent, *course_code.folders()))
     for folder in {*site.getsitepackages(), site.getusersitepackages()}:
         yield folder
         for listing in Path(folder).glob("*.pth"):
             for line in listing.read_text(errors="replace").splitlines():
                 path = Path(folder, line.strip())
-                own = path == course_code.ENGINE  # the line of an editable install
+                own = path == course_code.ENGINE  # a line that an editable install wrote
                 if line.strip() and path.is_dir() and not own:
                     yield str(path)

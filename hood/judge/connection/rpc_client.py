@@ -43,8 +43,10 @@ class Connection(Protocol):
     def ask(self, request: dict[str, Any]) -> dict[str, Any]:
         """Send a request and return the reply.
 
-        Raises OutOfTime if the learner's code was interrupted; ConnectionLost if there will be no
-        more replies; NotByValue if the request or the result cannot be sent.
+        Raises:
+            OutOfTime: the learner's code was interrupted.
+            ConnectionLost: there will be no more replies.
+            NotByValue: the request or the result cannot be sent.
         """
 
 
@@ -66,8 +68,8 @@ class OverSocket:
     """A connection to :func:`hood.judge.connection.rpc_server.serve` at the other end of a socket.
 
     The connection reads only while a request waits for its reply, and accepts only a reply with the
-    request's random id. When a request begins to wait, ``waits`` is called with True; when the wait
-    ends, with False.
+    request's random id. ``waits`` is called with True when a request begins to wait, and with False
+    when the wait ends.
     """
 
     def __init__(self, end: socket.socket, waits: Callable[[bool], None] = lambda _: None):

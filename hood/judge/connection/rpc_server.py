@@ -1,8 +1,8 @@
-"""Answer the grader's calls of the learner's code, in the learner's process. It judges nothing.
+"""Answer the grader's calls of the learner's code, in the learner's process, without judging.
 
 A request says what to call and with which arguments. The reply has the result, the arguments'
-tensors and arrays after the call, and what was recorded. The learner's code can forge replies, but
-only replies that its functions could have caused.
+tensors and arrays after the call, and the recorded calls and operators. The learner's code can
+forge a reply, but every forged reply is one that some function could have caused.
 """
 
 from __future__ import annotations
@@ -32,14 +32,16 @@ class Answerer:
     request has ``id``, ``listen`` (whether to record calls of torch) and ``do``, which is one of:
 
     - ``call``, with ``args``, ``kwargs`` and ``trace`` (whether to record operators): call the
-      learner's object; or one of its functions (``name``); or a ``driver`` (its full name), with
-      the object as first argument; or a ``method`` of an instance (``made``) from an earlier call.
-      With ``generator``, the result may be an iterator, which stays in this process. With
-      ``prints``, the value is the text that the call printed; with ``draws``, the figure that it
-      returned or drew; with ``leaves``, the list of arguments after the call. With ``watch``, the
-      reply also has ``left``, the arguments and keyword arguments after the call.
-    - ``resume``, with ``made`` and ``value``: resume such a generator; its ``yield`` returns
-      ``value``.
+      learner's object. If the object has several functions, ``name`` says which function to call.
+      With ``driver`` (a full name), call this driver, with the object as first argument. With
+      ``made`` and ``method``, call this method of an instance from an earlier call. With
+      ``generator``, the result may be an iterator, which stays in this process. With ``prints``,
+      the value is the text that the call printed. With ``draws``, the value is the figure that the
+      call returned or drew. With ``leaves``, the value is the list of arguments after the call.
+      With ``watch``, the reply also has ``left``, the arguments and keyword arguments after the
+      call.
+    - ``resume``, with ``made`` and ``value``: resume a generator from an earlier call. Its
+      ``yield`` returns ``value``.
     - ``gradients``, with ``made``, ``args`` and ``upstream``: gradients of a call of an instance.
     - ``get``, with ``made`` and ``attribute``: an attribute of an instance.
     - ``value``: the learner's object itself.

@@ -32,7 +32,7 @@ OTHERS = tuple(f"{path}{os.sep}" for path in (*LIBRARIES, *course_code.folders()
 def grad_mode_of(generator: Iterator) -> Iterator[None]:
     """Resume a generator in the grad mode in which it yielded; afterwards restore the outer mode.
 
-    A generator may yield inside `with torch.no_grad()`, and other code runs before it is resumed.
+    A generator may yield inside `with torch.no_grad()`, and other code runs before the next resume.
     """
     outside, is_own = torch.is_grad_enabled(), isinstance(generator, GeneratorType)
     if is_own:
@@ -51,9 +51,10 @@ _grad_modes: WeakKeyDictionary[Iterator, bool] = WeakKeyDictionary()
 def gradients(module: Any, args: tuple, upstream: torch.Tensor) -> dict[str, Any]:
     """Call ``module(*args)`` and send a gradient back through it.
 
-    Returns ``output``; ``arguments``, the gradient of each of ``args``; and ``parameters``, a dict
-    of the parameters' gradients. A gradient that does not arrive is None. If the output does not
-    have the shape and dtype of ``upstream``, all gradients are None.
+    Returns a dict with three keys. ``output`` is the result of the call. ``arguments`` is a list of
+    the gradients of ``args``. ``parameters`` is a dict of the parameters' gradients. A gradient
+    that does not arrive is None. If the output does not have the shape and dtype of ``upstream``,
+    all gradients are None.
     """
     own = {name: p for name, p in module.named_parameters() if isinstance(p, torch.Tensor)}
     floating = [isinstance(a, torch.Tensor) and a.is_floating_point() for a in args]
@@ -90,7 +91,7 @@ def uncompiled() -> Iterator[None]:
 
 
 class OpRecorder(TorchDispatchMode):
-    """Record each operator that reaches the dispatcher with an input's storage as an argument.
+    """Record each operator that reaches the dispatcher and gets an input's storage as an argument.
 
     An operator's result, such as a copy of an input, also counts as an input. Inputs that are not
     tensors are ignored.

@@ -32,7 +32,7 @@ class Call:
     reply: dict[str, Any] | None = None  # None if the value could not be sent
     driven: bool = False  # whether it calls a driver
     empty: bool = False  # whether an argument has no items
-    effect: bool = False  # whether the value is what the call printed or drew
+    effect: bool = False  # whether the value is the printed text or the drawn figure
 
     @property
     def lines(self) -> str:
@@ -122,12 +122,12 @@ class CallRecorder:
 
 
 def own(reply: dict[str, Any]) -> dict[str, Any]:
-    """Return a reply with copied containers, because the case that gets it may remove items."""
+    """Return a reply with copies of its containers, because a case may remove items from them."""
     return mapped(lambda one: one, reply)
 
 
 def argument(value: Any) -> str:
-    """Return the literal of an argument. In a mapping, such as weights, each item may be long.
+    """Return the literal of an argument. A mapping, such as a dict of weights, may be long.
 
     Raises Unprintable if the argument has no short literal.
     """
@@ -184,7 +184,7 @@ def _imports(value: Any, grids: bool = False) -> list[str]:
     """Return the imports that a value's literal needs.
 
     The imports of arrays and data classes are left out, because labs already have them. With
-    ``grids``, they are returned too, because a driver's lines to paste must be complete.
+    ``grids``, these imports are returned too: lines that call a driver must be complete.
     """
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return [f"from {type(value).__module__} import {type(value).__name__}"] if grids else []

@@ -1,14 +1,14 @@
 """Find failing examples for a learner: a call to paste into the notebook, and its wrong result.
 
-If no line can ask a case's question, words describe the case (:mod:`hood.judge.examples.in_words`).
+If a case has no lines to paste, words describe the case (:mod:`hood.judge.examples.in_words`).
 
 After the verdict, the check draws other cases with :class:`SmallDraw`, which keeps them small.
 The seed of these cases is public and independent of the run's seed. The smallest case that the
 learner's code fails twice in the same way becomes the example. To find the wrong call, or the wrong
 item of a reply, the case is played again. Then only one reply or item comes from the learner's
 code, and all other replies and items come from the reference. A call that also occurs in the run's
-hidden cases is skipped. Fixed cases, which every seed contains, may be shown, but only after all
-other cases.
+hidden cases is skipped. Fixed cases, which are the same for every seed, may be shown, but they are
+tried last.
 """
 
 from __future__ import annotations
@@ -51,9 +51,10 @@ from hood.verdict import MAX_CALL, Example, Verdict
 REACHES = (1, 2, 4, 8)  # bounds on the sizes that SmallDraw draws, tried in this order
 CALLS = 30  # plays of cases by the learner's code, for one exercise
 SECONDS = 1.5  # processor time of this process; after this time, no further case is tried
-BY_THE_CLOCK = 4  # times SECONDS, by the clock, because another process may run the code
+BY_THE_CLOCK = 4  # times SECONDS of wall-clock time, because another process may run the code
 PARTS = 3  # parts of one exercise that get a failing example
-UNUSUAL = ("dtype=", ".as_strided(", ".permute(", ".t()")  # in a tensor's literal
+# The literal of an unusual tensor contains one of these.
+UNUSUAL = ("dtype=", ".as_strided(", ".permute(", ".t()")
 UNLIKELY = 7919  # larger than any difference between two results in the labs
 
 
@@ -122,7 +123,7 @@ def find_examples(
 
 
 class _Replay:
-    """A connection that repeats recorded replies; None means a value that cannot be sent."""
+    """A connection that repeats recorded replies. None stands for a value that cannot be sent."""
 
     def __init__(self, replies: Iterable[dict[str, Any] | None]):
         self._left = iter(replies)
@@ -140,7 +141,7 @@ class _SmallCase:
     case: Case
     right: CaseOutcome  # the reference's outcome
     text: str  # all lines of the case
-    asked: list[str]  # the lines of each request, without requests that only make an instance
+    asked: list[str]  # the lines of each request, except those that only make an instance
     empty: bool  # whether an argument has no items; such a case shows least about the code
     # The case's requests, with the reference's replies; an empty list if the case has its own
     # ``paste``.
@@ -267,7 +268,7 @@ class _SmallCase:
             if want.raised:
                 came = "an instance" if got.makes else came or kind_of(got.value)
                 return shown("", want.raised.kinds[0], came)
-            if want.text == ARGUMENTS:  # it was raised by the call in the line before
+            if want.text == ARGUMENTS:  # the call in the line before raised the error
                 *before, call = want.before
                 return Example(call, said=f"got {came}", before=tuple(before))
             expected = "" if want.makes else short(want.value)
@@ -293,10 +294,11 @@ class _SmallCase:
         return shown(said=said)
 
     def _narrowed(self, at: int, got: Call) -> tuple[list, Any, Any, bool]:
-        """Find the item of a reply to show: a short item, if possible the only right one.
+        """Find the item of a reply to show: a short wrong item.
 
-        Return four things: the path to the item (empty for the whole reply), the right item, the
-        learner's item, and whether other items would be right, too.
+        An item for which only one value is right is preferred. Return four things: the path to the
+        item (empty for the whole reply), the right item, the learner's item, and whether other
+        values would be right, too.
         """
         whole = self.calls[at].value
         path: list = []
@@ -454,7 +456,7 @@ def _smallest_to_paste(key: AnswerKey, parts: Iterable[str], seed: str) -> Itera
 
 
 def _small_cases(check: Check, seed: str, reach: int) -> list[Case]:
-    """Draw small cases; return an empty list if the generator fails: a verdict may lack an example.
+    """Draw small cases. Return an empty list if the generator fails: examples are not required.
 
     A generator may need more sizes than a reach allows, or may not find usable numbers.
     """

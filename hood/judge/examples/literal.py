@@ -23,8 +23,8 @@ def literal(value: Any, digits: int = 0) -> str:
 
     For a tensor, the expression also makes the same dtype, strides, offset and storage. The only
     names in the expression are ``torch``, ``np`` and the names of the course's data classes.
-    ``digits`` is the number of significant digits of fractions; 0 for exact numbers. Raises
-    Unprintable if there is no short expression.
+    ``digits`` is the number of significant digits of a number with a fraction; 0 for exact numbers.
+    Raises Unprintable if there is no short expression.
     """
     text = _Writer(digits).text(value)
     if len(text) > MAX_CHARACTERS:

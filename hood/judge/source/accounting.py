@@ -1,9 +1,9 @@
 """Decide whether an answer that must be written by hand may use a name, and say why not.
 
 There are two questions about a path such as ``torch.exp``. First, does the path lead to code that
-can't be read: code that is made at run time, or a file beside the notebook? Second, is the object
-the library's own, or was it replaced? The learner's process reports which objects were replaced
-(:class:`Surroundings`).
+can't be read, such as code that is made at run time, or a file beside the notebook? Second, is the
+object still the library's own object, or was it replaced? The learner's process reports which
+objects were replaced (:class:`Surroundings`).
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ def refused(path: str, around: Surroundings) -> str:
 
 @lru_cache(maxsize=4096)
 def listed(path: str) -> str:
-    """Return the reason in REFUSED for a path, a path above it, or a path that it goes through."""
+    """Return the reason in REFUSED against a path or against a module on the path; else ""."""
     parts = path.split(".") if not path.startswith(".") else []
     for first in range(len(parts)):
         # torch.trace is not the module trace, and torch.signal is not the module signal

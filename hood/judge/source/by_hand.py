@@ -1,18 +1,22 @@
 """Enforce the rules of exercises that must be solved by hand: what an answer may not use.
 
 A rule (:class:`hood.judge.checks.exercise.ByHand`) applies to the statements that define an answer,
-to every name that they use, and to replacements of library objects that they use. These statements
-are read (:mod:`hood.judge.source.learner_source`). The rule does not restrict other code in the
-notebook. The rule forbids objects of a library and attributes of values, not the learner's own
-names. While the cases are played, the learner's process records the calls of torch, under any alias
-(:mod:`hood.judge.connection.rpc_server`). Cells that come with the lab are trusted.
+to every name that these statements use, and to replacements of library objects that they use. All
+these statements are read (:mod:`hood.judge.source.learner_source`). The rule does not restrict
+other code in the notebook. The rule forbids objects of a library and attributes of values, not the
+learner's own names. While the cases are played, the learner's process records the calls of torch,
+under any alias (:mod:`hood.judge.connection.rpc_server`). Cells that come with the lab are trusted.
 
 Each name that the answer uses must have a known origin: a builtin, a cell that can be read, or a
-library's own name. Any other name is refused. Examples are a name that is computed at
-run time, a name that a cell bound although the cell's text does not show this name, a function of
-torch that something replaced, and a module that is a file beside the notebook. The learner's
-process reports which names got a new value while a statement ran, and what was added or replaced in
-modules (:mod:`hood.judge.connection.originals`).
+library's own name. Any other name is refused, for example:
+
+- a name that is computed at run time;
+- a name that a cell bound, if the cell's text does not show the name;
+- a function of torch that was replaced;
+- a module that is a file beside the notebook.
+
+The learner's process reports which names got a new value while a statement ran, and what was added
+or replaced in modules (:mod:`hood.judge.connection.originals`).
 
 What can't be seen:
 
@@ -25,8 +29,8 @@ What can't be seen:
   "ides")`` and ``for lib in [torch]: lib.optim.SGD`` are not seen.
 - Code that ran before the cases are played is read, but its calls are not recorded. The check
   follows names, but not a container that is filled under another name.
-- If the answer's code gives an attribute to any object, that name counts as the answer's own name
-  on all objects.
+- If the answer's code sets an attribute of any object, the attribute's name counts as the answer's
+  own name, whatever the object.
 - A rule forbids names by patterns, such as ``*backward*``. A library function that does the same
   work is accepted if no pattern covers its name.
 - Results that were typed in or computed elsewhere look like results of the code. But each grading
@@ -100,8 +104,7 @@ class RuleReader:
     def heard(self, of: str | None, called: Mapping[str, int]) -> str:
         """Return in a sentence why the recorded calls break the rule; empty if they don't.
 
-        ``called`` has the path of each called function or method of torch, and the line of the
-        call.
+        ``called`` maps the path of each called function or method of torch to the line of the call.
         """
         rule = self._check.by_hand
         if rule is None:
@@ -152,7 +155,7 @@ def _forbids_of_torch(rule: ByHand) -> bool:
 
 
 def allowed(rule: ByHand, path: str) -> bool:
-    """Return whether a rule explicitly allows a path; this overrides everything else."""
+    """Return whether a rule allows a path explicitly. Then no other part of the rule forbids it."""
     return any(fits(path, pattern) for pattern in rule.allow_names)
 
 

@@ -113,7 +113,7 @@ def _lines_of(node: ast.stmt) -> range:
 
 
 def _of_ipython(source: str, depth: int = 0) -> list[Statement]:
-    """Return the statements of a cell that is not plain Python, and those that its magics run.
+    """Return the statements of a cell that is not plain Python, also those that its magics run.
 
     ``depth`` is the number of magics around ``source``.
     """
@@ -277,7 +277,7 @@ class _Names(ast.NodeVisitor):
             self.visit(node.value)
 
     def _annotation(self, node: ast.expr | None) -> None:
-        """Read an annotation that does more than name types, because Python runs it."""
+        """Read an annotation that does more than name types, because Python evaluates it."""
         if node and any(isinstance(part, RUNS) for part in ast.walk(node)):
             self.visit(node)
 

@@ -2,7 +2,7 @@
 
 The kernel reports which names got a new value while a statement ran. If the statement's text does
 not bind such a name (``exec``, ``globals()``, ``%run``), the text does not show what the name
-stands for: :attr:`~hood.judge.source.cell_names.Statement.unseen` is set.
+stands for. Then :attr:`~hood.judge.source.cell_names.Statement.unseen` is set.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class LearnerSource:
         """Add the next cell. A cell that does not parse counts as empty, because it did not run.
 
         ``given`` says whether the cell came with the lab and so is trusted. ``finished`` says
-        whether the cell ran to its end. If the cell did not, some of its statements may not have
+        whether the cell ran to its end. If not, some statements of the cell may not have
         run. ``bound`` maps each line of the cell, or ANY_LINE, to the names that got a new value
         while that line ran.
         """
@@ -104,7 +104,7 @@ class LearnerSource:
             yield statement, given, _before(statement, place, NOWHERE)
 
     def behind(self, name: str, also: Iterable[int] = ()) -> list[tuple[Statement, bool, int]]:
-        """Return the statements that define a name, and those that define every name used there.
+        """Return the statements that define a name, and all statements that these depend on.
 
         The result has the form of :meth:`statements`. A function that was called when a cell ran
         sees the names that were bound then. ``also`` are numbers of further statements, which also

@@ -56,7 +56,8 @@ def drawn(value: Figure | Axes) -> dict[str, Any]:
     and ``y``. A group of bars has ``label``, ``x`` (the centres) and ``height``. A group of points
     has ``label``, ``x`` and ``y``.
 
-    Raises NotByValue if there are more than 100 of something.
+    Raises NotByValue for more than 100 axes, or more than 100 lines, bars, points or images in one
+    of the axes.
     """
     if isinstance(value, Figure):
         title = value.get_suptitle()

@@ -158,7 +158,7 @@ class FrameKind(Composed):
     def items(self, value: Any) -> list[tuple[Any, Any]]:
         names = value.columns.tolist()
         return [
-            (Attribute("columns"), dict.fromkeys(names)),  # says which ones are missing
+            (Attribute("columns"), dict.fromkeys(names)),  # names the missing columns
             (Attribute("columns"), value.columns),
             (Attribute("index"), value.index),
             *((name, value.iloc[:, at]) for at, name in enumerate(names)),

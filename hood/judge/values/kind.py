@@ -28,8 +28,8 @@ class Writer(Protocol):
     def number(self, value: float, most: float, exact: Any, library: str) -> str:
         """Write a number with a fraction, with the writer's number of digits.
 
-        ``most`` is its dtype's largest number. ``exact`` writes all digits. ``library`` is the
-        module with ``nan`` and ``inf``.
+        ``most`` is the largest number of the number's dtype. ``exact`` is a function that writes
+        all digits. ``library`` is the module with ``nan`` and ``inf``.
         """
 
 
@@ -170,13 +170,13 @@ def expect(parts: Any, *types: type) -> list[Any]:
 
 
 class Source(Protocol):
-    """A stream of random values of one kind. Dtypes in its methods belong to this kind."""
+    """A stream of random values of one kind. The methods take dtypes of this kind."""
 
     def dtype(self, dtype: Any) -> Any:
         """Return a dtype; for None, return the default dtype."""
 
     def form(self, dtype: Any) -> tuple[str, int]:
-        """Return the dtype's kind, such as ``f`` or ``i``, and its largest integer, or 0."""
+        """Return a dtype's kind, such as ``f`` or ``i``, and the dtype's largest integer, or 0."""
 
     def normal(self, shape: Sequence[int], dtype: Any, decimals: int | None = None) -> Any:
         """Return normal numbers with a mean of 0.3, rounded to ``decimals`` decimals if given."""

@@ -98,8 +98,8 @@ class FractionKind(Scalar):
 class ExceptionKind(Composed):
     """An exception that is a value. The names of its classes are compared, not its message.
 
-    An exception of a class that Python does not have becomes an :class:`Own`, so a message creates
-    no classes.
+    An exception of a class that Python does not have becomes an :class:`Own`, so that a message
+    can't create classes.
     """
 
     tag, type = "exception", BaseException
@@ -142,12 +142,12 @@ class ExceptionKind(Composed):
 class Own:
     """The mark of an exception whose class Python does not have."""
 
-    kinds: tuple[str, ...]  # the names of its class and of the bases
+    kinds: tuple[str, ...]  # the names of the exception's class and of its bases
 
 
 @functools.cache
 def _own(base: type) -> Any:
-    """Return the one class for all such exceptions with a built-in base class."""
+    """Return the class for :class:`Own` exceptions with this built-in base class."""
     return type(f"Own{base.__name__}", (Own, base), {})
 
 

@@ -9,15 +9,15 @@ from scipy import sparse
 
 from hood.judge.values.kind import Attribute, Composed, NotByValue, Unprintable, Writer, expect
 
-FORMATS = ("csr", "csc", "coo")  # other formats may need more memory than their numbers
+FORMATS = ("csr", "csc", "coo")  # in other formats, zeros may need memory, too
 MAX_SIZE = 100_000  # rows or columns
 
 
 class SparseKind(Composed):
-    """A sparse matrix or array with two dimensions: its numbers and their places.
+    """A sparse matrix or array with two dimensions: its numbers and their positions.
 
-    A place that is stored twice counts once, with the sum. A stored zero is sent, too. Formats
-    other than csr, csc and coo become coo.
+    If two numbers are stored at the same position, their sum counts. A stored zero is sent, too.
+    Formats other than csr, csc and coo become coo.
     """
 
     tag, type = "sparse", (sparse.spmatrix, sparse.sparray)
@@ -27,7 +27,7 @@ class SparseKind(Composed):
         if len(value.shape) != 2 or max(value.shape) > MAX_SIZE:
             raise NotByValue(f"a sparse array that is not a table of at most {MAX_SIZE:,} rows")
         held = sparse.coo_array(value)
-        held.sum_duplicates()  # this also sorts the places
+        held.sum_duplicates()  # this also sorts the positions
         rows, columns = (np.asarray(one, np.int64) for one in held.coords)
         return [*self._what(value), [*value.shape], rows, columns, held.data]
 

@@ -29,9 +29,11 @@ class AnswerKey:
     def right(self, c: Case) -> CaseOutcome:
         """Return the outcome of the reference for one of the cases.
 
-        Raises ValueError if the reference returns a value that cannot be sent between processes, or
-        does not raise exactly what the case expects; MemoryError if this machine has too little
-        memory.
+        Raises:
+            ValueError: the reference returned a value that cannot be sent between processes, or
+                raised an exception that the case does not expect, or did not raise the exception
+                that the case expects.
+            MemoryError: this machine has too little memory.
         """
         check, found = self.check, self._outcome("", self.check.right, c)
         if found.ran_short():  # not cached: a new grading process may have enough memory

@@ -69,8 +69,8 @@ class Diagnosis:
     def _best(self, fitting: list[Candidate]) -> Candidate | None:
         """Return the misconception that explains the largest number of failed cases.
 
-        If several explain the same number of cases, return the first of them if each explains all
-        failed cases; else return None.
+        If several misconceptions explain this number of cases, return None, unless each of them
+        explains all failed cases. Then return the first of them.
         """
         counts = [len(self._explained_by(m)) for m in fitting]
         if counts.count(max(counts)) > 1 and max(counts) < len(self._failed):

@@ -33,7 +33,7 @@ class Finding:
 
 
 def in_case(case: Case, found: Finding) -> str:
-    """Return the case's own words for its question, and then what is wrong in the case."""
+    """Return the case's words for its question (``shown``), followed by the finding."""
     return f"{case.shown}: {found}" if case.shown else str(found)
 
 
@@ -55,7 +55,7 @@ def difference(
 
 
 def differs(check: Check, got: CaseOutcome, want: CaseOutcome) -> bool:
-    """Return whether there is a :func:`difference`: faster, because no words are needed."""
+    """Return whether there is a :func:`difference`. This is faster, because no words are needed."""
     return difference(check, got, want, None) is not None
 
 
@@ -158,7 +158,7 @@ def _clause(wrong: Difference, got: CaseOutcome, want: CaseOutcome, places: Plac
 
 
 def where_in_words(wrong: Difference, places: Places) -> tuple[str, bool]:
-    """Return the description of a difference's place, and whether that value was returned."""
+    """Return words for the place of a difference, and whether the code returned the value there."""
     where, returned = f"at {wrong.where}" if wrong.where else "", True
     for path, described in places.items():
         if wrong.where == path or wrong.where.startswith(f"{path}["):

@@ -61,7 +61,7 @@ def first_failure(key: AnswerKey, connection: Connection, suspect: int = 0) -> i
     """Play cases until the answer is wrong in a case; return the number of this case, or None.
 
     This function only finds out whether an answer earns full points. It explains nothing, and does
-    not check the names in the answer. It raises the same errors as :func:`play`. ``suspect`` is the
+    not check the names in the answer. The errors are those of :func:`play`. ``suspect`` is the
     number of the case to play first.
     """
     check, unread = key.check, RuleReader(key.check, None)

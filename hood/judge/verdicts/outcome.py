@@ -27,7 +27,7 @@ class CaseOutcome:
     value: Any = None  # what the case returned
     raised: SubjectRaised | None = None  # what the code raised, or None
     calls: tuple[CallEffects, ...] = ()  # the effects of each call
-    unusable: str = ""  # the thing in place of a usable value, in words that follow "returned"
+    unusable: str = ""  # what came in place of a usable value, in words after "returned"
     unprocessed: bool = False  # whether the case failed to process the returned value
     got: Any = None  # the last call's result, if the case failed to process this result
     cause: Cause = Cause.NONE  # why there is no outcome, if the code could not be called
@@ -47,9 +47,11 @@ class CaseOutcome:
 def play(check: Check, connection: Connection, c: Case) -> CaseOutcome:
     """Play one case with the code at the other end of ``connection``.
 
-    Raises OutOfTime if the code was interrupted; ConnectionLost if the code can no longer be
-    called; MemoryError if this process has too little memory; NoDriver if the case names an unknown
-    driver.
+    Raises:
+        OutOfTime: the code was interrupted.
+        ConnectionLost: the code can no longer be called.
+        MemoryError: this process has too little memory.
+        NoDriver: the case names an unknown driver.
     """
     rule = check.by_hand
     traced = rule is not None and rule.needs_trace

@@ -101,8 +101,8 @@ class SubjectRaised(Exception):
 class CallEffects:
     """The side effects of one call."""
 
-    # Positions of the changed arguments among the tensors, arrays and tables; for other containers,
-    # the name of the argument.
+    # The changed arguments. For a tensor, array or table: its position among all tensors, arrays
+    # and tables. For any other container: the argument in words.
     changed: tuple[int | str, ...]
     # The arguments with a change, each once: a position, or the name of a keyword argument. If the
     # case asks for the arguments (``left_by``), no argument is in ``changed``.
@@ -111,21 +111,22 @@ class CallEffects:
     # ``None`` if no argument does.
     shares: tuple[int | None, ...]
     ops: tuple[str, ...] = ()  # operators that used an argument's storage, if they were recorded
-    # What was called: the function's name, if the exercise has several, or an instance's method.
+    # What was called: a function's name, if there are several functions, or an instance's method.
     of: str = ""
     method: str = ""
     driven: bool = False  # whether a driver was called; if so, the arguments are the driver's
-    watched: bool = False  # whether a change of an argument would be seen, and is not asked for
+    # whether a change of the arguments is noticed; False if the case asks for the arguments
+    watched: bool = False
 
 
 class Subject:
     """A learner's function, class, value, or dict of functions.
 
-    Every call raises :class:`SubjectRaised` if the learner's code raised, and NotByValue if a
-    result cannot be sent or a reply is not valid. ``trace`` says whether to record the operators
-    that reach the dispatcher; ``listen`` says whether to record the torch functions that the
-    learner's code calls. ``watch`` says whether a change of a list, dict or set in the arguments is
-    an effect, too.
+    Every call raises :class:`SubjectRaised` if the learner's code raised an exception, and
+    NotByValue if a result cannot be sent or a reply is not valid. ``trace`` says whether to record
+    the operators that reach the dispatcher. ``listen`` says whether to record the torch functions
+    that the learner's code calls. ``watch`` says whether a change of a list, dict or set in the
+    arguments also counts as an effect.
     """
 
     def __init__(
@@ -139,7 +140,7 @@ class Subject:
         self._connection = connection
         self._watch = watch
         self._trace, self._listen = trace, listen
-        # By the path of each function or method of torch: the line of its first call, if recorded.
+        # If recorded: the line of the first call, by the path of the function or method of torch.
         self.called: dict[str, int] = {}
         self.claims: dict[str, None] = {}  # facts that only the learner's process reports
         self.calls: list[CallEffects] = []  # one :class:`CallEffects` for each call so far
@@ -201,10 +202,10 @@ class Subject:
     def drive(self, driver: str, *args: Any, of: str | None = None, **kwargs: Any) -> Any:
         """Call a driver of the course, in the learner's process, with the learner's object.
 
-        ``driver`` is its name, such as ``dispatch:log_ops``; ``of`` is the name of the function to
-        pass, in an exercise with several functions. Return the driver's result by value. A fact
-        that the driver observed becomes a claim when the case reads it. Raises NoDriver if there is
-        no such driver, or it does not declare its result.
+        ``driver`` is the driver's name, such as ``dispatch:log_ops``. In an exercise with several
+        functions, ``of`` is the name of the function to pass. Return the driver's result by value.
+        A fact that the driver observed becomes a claim when the case reads this fact. Raises
+        NoDriver if there is no such driver, or if the driver does not declare its result.
         """
         whole, says = self._declared(driver)
         return self.as_declared(says, self.run(args, kwargs, name=of, driver=whole))
@@ -251,7 +252,7 @@ class Subject:
             raise NotByValue("something, but its arguments no longer contain the same tensors")
         came = self.got = reply["value"]
         pairs = enumerate(zip(before, after, strict=True))
-        kept = "leaves" in which  # then the case asks for the changes
+        kept = "leaves" in which  # whether the case asks for the changed arguments
         positions = [i for i, (b, a) in pairs if not (kept or _is_unchanged(b, a))]
         changed: tuple[int | str, ...] = tuple(positions)
         shares = tuple(_argument_shared_by(t, after) for t in stored_in(came))
