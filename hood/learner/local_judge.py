@@ -34,10 +34,10 @@ class CellStopped(Exception):
 def show_verdict(name: str) -> None:
     """Judge the exercise ``name`` with what the notebook defines, and display the verdict.
 
-    The lines below it say what to do now. Raises CellStopped when somebody stopped the check. Also
-    raises CellStopped if the answer exceeded its time limit, because the next line of the cell
-    would call the same code without a limit. Raises LookupError if there is no such exercise, and
-    UserError if the setting ``lesson_url`` is not an address.
+    The lines below the verdict say what to do now. Raises CellStopped when somebody stopped the
+    check. Also raises CellStopped if the answer exceeded its time limit, because the next line of
+    the cell would call the same code without a limit. Raises LookupError if there is no such
+    exercise, and UserError if the setting ``lesson_url`` is not an address.
     """
     try:
         phase, check = find_check(name)
