@@ -49,7 +49,8 @@ class _Question:
     answer: list[str] = field(default_factory=list)  # words
     code: list[str] = field(default_factory=list)  # other cells
     tests: list[Asserts] = field(default_factory=list)
-    points: list[float | None] = field(default_factory=list)  # of each test, where it says so
+    # The points of each test; None if the test does not state its points.
+    points: list[float | None] = field(default_factory=list)
 
     @property
     def name(self) -> str:
@@ -181,7 +182,7 @@ def _take_test(question: _Question, cell: Cell) -> None:
 def _unwrapped(source: str) -> str:
     """Return a test in which the body of each test function replaces the function.
 
-    Otter calls such a function with names of the learner's notebook. Two kinds of functions are not
+    Otter calls a test function with names of the learner's notebook. Two kinds of functions are not
     replaced: a function that gets the learner's whole notebook as `env`, and a function that
     returns something.
     """

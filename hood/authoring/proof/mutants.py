@@ -79,7 +79,7 @@ class Trial:
         return line.of in ("", self.right.name) and self.mutant.is_edit(line.old, line.new)
 
     def is_free(self, check: Check) -> bool:
-        """Return whether the change is in a text that the check leaves free."""
+        """Return whether the change is in a text that learners may choose."""
         return any(line.new is None and self.is_meant(line) for line in check.equivalents)
 
 

@@ -15,7 +15,7 @@ from hood.authoring.notebooks.regions import BEGIN_HIDDEN
 from hood.authoring.proof.quiet import quiet
 from hood.grader.course_sandbox import of_course
 
-# Functions that report mistakes only to a person, such as the verdict in the notebook, are skipped.
+# Functions that only report mistakes to a person, such as `check`, are skipped.
 SKIPPED = ("hood.learner.check",)  # and modules that the course names
 
 

@@ -72,8 +72,8 @@ REFUSALS = {
     "total": (
         "points: 5",
         "points: 6",
-        "the header says points: 6, but the cells add up to 5: write points: 5, or leave `points` "
-        "out",
+        "the header says `points: 6`, but the cells have 5 points together: write `points: 5`, or "
+        "leave `points` out",
         "points: 6",
     ),
     "unknown setting": (
