@@ -207,7 +207,7 @@ def window(
     figures: Figures,
     hostile: Figures | None = None,
 ) -> None:
-    """Have the class, and the hostile learners if there are any, send checks for the chosen time."""
+    """Have the class send checks for the chosen time, and the hostile learners if there are any."""
     end = time.monotonic() + args.minutes * MINUTE
 
     def begin(target: Any, name: str, into: Figures, seed: int) -> threading.Thread:
