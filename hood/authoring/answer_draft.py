@@ -177,7 +177,7 @@ def _line_edits(old: str, new: str, all_of: Mapping[str, str]) -> Iterator[list[
 
 
 def _smallest(old: str, new: str, all_of: Mapping[str, str]) -> list[str]:
-    """Return the smallest changed expression of a line that occurs only once in the solution."""
+    """Return a line's smallest changed expression that occurs only once in the solution."""
     every = "\n".join(all_of.values())
     for was, now in reversed(list(_within(_head(old), _head(new)))):
         if every.count(was) == 1 and old.replace(was, now) == new:

@@ -145,7 +145,7 @@ def output_problems(text: Text, notebook: NotebookNode, size: int) -> Iterator[P
 
 
 def errors(cell: TextCell, node: NotebookNode) -> list[NotebookNode]:
-    """Return the error outputs of a cell that should not raise."""
+    """Return a cell's error outputs; none if the cell may raise an exception."""
     if MAY_RAISE in cell.header.get("tags", []):
         return []
     return [output for output in node.outputs if output.output_type == "error"]

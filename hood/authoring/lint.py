@@ -173,7 +173,7 @@ def header_faults(cell: TextCell) -> Faults:
     elif graded and not is_points(points):
         yield f"points of {cell.name!r} must be a number above 0, got {points!r}", None
     elif points is not None and not graded:
-        yield "points belong to a test or a task", None
+        yield "only a test or a task can have points", None
 
 
 def code_faults(cell: TextCell) -> Faults:

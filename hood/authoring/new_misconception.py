@@ -48,7 +48,7 @@ from hood.verdict import Cause, Status, Verdict
 
 SEEDS = 3
 MOST_SECONDS = 60  # of processor time, if there is no sandbox
-ENDLESS = "stored answers must end, because the build runs them. A verdict names a timeout anyway"
+ENDLESS = "stored answers must end, because the build runs them. A verdict names a timeout itself"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -6,7 +6,7 @@ the statement must be true:
     Ten exercises and one question, 40 points, about two and a half hours    in its first paragraph
     without the *further* exercises 4 and 6, which take an hour more
     ## 3 · A heading                                                          numbered headings
-    *Easy, 10 minutes, 3 points: two for rows, one for columns.*              below such a heading
+    *Easy, 10 minutes, 3 points: two for rows, one for columns.*              below each heading
     exercise 7                                                                anywhere in its prose
 
 A lesson says in its first cell how long it takes: "It takes about two and a half hours". This time
@@ -147,7 +147,7 @@ def mention_problems(lab: Text, parts: list[Section]) -> Iterator[Problem]:
     for cell in lab.cells if there else ():
         for match in EXERCISES.finditer(cell.source) if cell.kind == "markdown" else ():
             for lost in sorted(numbers(match[1]) - there):
-                message = f"names exercise {lost}, but the lab's headings end at {max(there)}"
+                message = f"names exercise {lost}, but the lab's last exercise is {max(there)}"
                 yield at(lab, cell, message, cell.source.count("\n", 0, match.start()))
 
 

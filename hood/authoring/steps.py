@@ -271,7 +271,7 @@ def bring_home(chosen: Iterable[PhasePaths], say: Say) -> None:
         notebook.metadata[KEY][CELLS] = fingerprints(parse(str(text_path), content).cells)
         write(phase, path, to_bytes(notebook))
     if not changed:
-        say("no notebook has an edit that its text does not have")
+        say("no notebook has edits that are missing in its text")
 
 
 def edited(text: Text, notebook: NotebookNode, path: str) -> str | None:

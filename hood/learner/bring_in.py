@@ -56,7 +56,7 @@ class Given:
             return cls()
 
     def add_hashes(self, in_copy: Any) -> None:
-        """Add the hashes in the metadata of an older copy."""
+        """Add to this record the hashes from the metadata of an older copy."""
         cells = in_copy.get("cells") if isinstance(in_copy, dict) else None
         for name, hashes in cells.items() if isinstance(cells, dict) else ():
             if isinstance(hashes, list) and len(hashes) == 2:

@@ -84,7 +84,7 @@ def drill(question: str, right: bool) -> None:
 
 
 def right(exercise: str) -> None:
-    """Record that an exercise had all of its points."""
+    """Record that an answer got all points of an exercise."""
     _note("right", exercise, time.time())
 
 

@@ -16,7 +16,7 @@ OWN_NAMES = {"Case", "Check", "Tolerance", "case", "draw", "lab_solution", "repl
 
 
 def variable(name: str, imports: Imports) -> str:
-    """Return the variable and the module of an exercise's check."""
+    """Return a name for the variable of an exercise's check. The module gets the same name."""
     taken = name in OWN_NAMES or name in imports.statements or hasattr(builtins, name)
     return f"{name}_check" if taken else name
 

@@ -97,7 +97,7 @@ class _Cells:
         self._say_what_is_missing()
 
     def _code(self, cell: Other) -> TextCell:
-        """Return a cell outside of answers.
+        """Return the text's cell for a cell that belongs to no answer.
 
         A cell that defines names, and that needs no answers, becomes a given cell.
         """

@@ -275,7 +275,7 @@ def _without_marks(source: str) -> str:
 
 
 def _shares(question: _Question, found: Assignment) -> list[float]:
-    """Return the points of each test by Otter's rules, or of the question if it has no tests."""
+    """Return the points of each test by Otter's rules; without tests, the question's points."""
     said, own = question.config.get("points"), question.points
     count = len(own)
     if isinstance(said, list):
@@ -299,7 +299,7 @@ def _shares(question: _Question, found: Assignment) -> list[float]:
 
 
 def _one(question: _Question, found: Assignment) -> float:
-    found.open.append(f"{question.name}: it has no points. Otter counts 1, and so does the draft.")
+    found.open.append(f"{question.name}: it has no points. Otter and the draft count 1 point.")
     return 1
 
 

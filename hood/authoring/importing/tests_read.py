@@ -194,7 +194,7 @@ class _Reader:
         return False
 
     def _tests(self, statement: ast.stmt, output: bool) -> bool:
-        """Return whether a statement may test something, and does not only prepare a test."""
+        """Return whether a statement may be a test, not only the preparation of a test."""
         match statement:
             case ast.Assign() | ast.AnnAssign():
                 return False

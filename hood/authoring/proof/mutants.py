@@ -201,7 +201,7 @@ class _Judge:
 
 
 def _timed(work: Callable[[], T]) -> tuple[float, T]:
-    """Do and time some work; return the CPU seconds that a mutant gets for it, and its result."""
+    """Do some work; return the CPU seconds that a mutant gets for it, and the work's result."""
     began = time.process_time()
     found = work()
     return LEAST_SECONDS + 10 * (time.process_time() - began), found

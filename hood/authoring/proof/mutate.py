@@ -98,7 +98,7 @@ def mutants(code: str, lines: Collection[int] | None = None) -> list[Mutant]:
 
 
 def _places(node: ast.AST) -> Iterator[tuple[ast.AST, str, int | None, ast.AST]]:
-    """Yield the parent, field, list index (or None) and node of every node that may be changed."""
+    """Yield the nodes that may change, each as: parent, field, list index (or None), node."""
     said = next((names for kind, names in SAID.items() if isinstance(node, kind)), ())
     for name, value in list(ast.iter_fields(node)):
         if name in said:

@@ -66,7 +66,7 @@ REFUSALS = {
     "points of a stub": (
         'solution="tensor_bytes"',
         'solution="tensor_bytes" points=2',
-        "points belong to a test or a task",
+        "only a test or a task can have points",
         '# %% solution="tensor_bytes"',
     ),
     "total": (
@@ -263,7 +263,7 @@ def test_a_region_below_the_last_function_is_accepted():
 def test_all_problems_are_reported_at_once():
     content = LAB.replace("points: 5", "points: 9").replace(" points=2", "").replace("setup", "a b")
     messages = " ".join(problem.message for problem in lab_problems(lab(content)))
-    assert "add up to 3" in messages
+    assert "have 3 points together" in messages
     assert "has no points" in messages
     assert "is not a name" in messages
 
