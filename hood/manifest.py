@@ -307,7 +307,7 @@ def _is_for_types(node: ast.If) -> bool:
 
 
 def code_of(path: Path) -> bytes:
-    """Return a hash of a module's code without docstrings, or of all bytes of any other file."""
+    """Return a hash of a module's code without docstrings, or of any other file's bytes."""
     content = path.read_bytes()
     return read_module(content).code if path.suffix == ".py" else hashlib.sha256(content).digest()
 

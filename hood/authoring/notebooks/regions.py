@@ -25,7 +25,7 @@ REGIONS = {
 
 
 def regions(source: str, begin: str, end: str) -> list[tuple[int, int]]:
-    """Return pairs of line indices (of `begin`, of `end`).
+    """Return pairs of line indices: the line of `begin`, and the line of `end`.
 
     Raises ValueError if a line has no partner.
     """
