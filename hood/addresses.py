@@ -151,8 +151,8 @@ def link(href: str, notebook: str, docname: str | None) -> str:
     A link that leads to no page is unchanged.
 
     The link is relative to the page ``docname``. If ``docname`` is None, the link names the
-    target's source file, because Sphinx resolves and checks such links in texts. A fragment (a
-    heading's text, or the id of its cell) becomes the heading's anchor.
+    target's source file, because Sphinx resolves and checks links between source files. A fragment
+    (a heading's text, or the id of its cell) becomes the heading's anchor.
     """
     path, hash_sign, fragment = href.partition("#")
     if re.match(r"[a-z][a-z0-9+.-]*:|//", path):

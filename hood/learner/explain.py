@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, root: Path = ROOT) -> int:
-    """Print the text. Raises UserError when no lab here has such an exercise."""
+    """Print the text. Raises UserError when no lab here has the exercise."""
     cells = find(args.exercise, root)
     group = next(one for one in groups(cells) if one.name == args.exercise)
     exercise = next(one for one in exercises(cells) if one.name == args.exercise)

@@ -82,7 +82,8 @@ def show_solution(name: str, opened: bool = False) -> None:
     """Display a worked solution of the exercise ``name``, or a model answer to a question in words.
 
     If ``opened`` is not set, the solution is folded. The learner's progress says that the solution
-    was shown. Raises LookupError if there is no such exercise or question, or it has no solution.
+    was shown. Raises LookupError if no exercise or question has this name, or if it has no
+    solution.
     """
     _show_page(name, opened)
     journal.shown(name)

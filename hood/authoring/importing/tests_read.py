@@ -145,7 +145,7 @@ class _Reader:
             if isinstance(statement, SILENT) or _is_text(statement):
                 continue
             if isinstance(statement, ast.FunctionDef) and statement.name.startswith("test"):
-                yield from self.read(statement.body, None)  # Otter calls such a function
+                yield from self.read(statement.body, None)  # Otter calls a test function
                 continue
             if self.changes(statement) and not (last and output):
                 continue
