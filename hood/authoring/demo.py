@@ -58,8 +58,8 @@ def run(args: argparse.Namespace, root: Path, console: Console | None = None) ->
         _remove(root, lab)
     if args.remove:
         console.print(
-            "The sample class was removed. Other students' work was not touched. The lab's "
-            "reports and tables still contain it: `python -m hood report` makes them again."
+            "The sample class was removed. Other students' work was not touched. The lab's reports "
+            "and tables still contain the sample class: `python -m hood report` makes them again."
         )
         return 0
     classes = {lab: make_class(load_lab(root, lab)) for lab in labs}

@@ -13,7 +13,7 @@ modules.
                   from lessons. `journal` records events that a notebook does not record.
                   `renamed` finds a renamed copy
     launch        installs the packages of an archive's course, and opens JupyterLab
-    copies        makes copies of lessons and labs and refreshes them; `bring_in` adds new cells to
+    copies        makes and refreshes copies of lessons and labs; `bring_in` adds new cells to
                   a copy, and `cell_matching` pairs old and new cells
     cell_clock    shows that a long cell is still running
     one_line      shows one line in place of a less useful traceback; `bounded_traceback`

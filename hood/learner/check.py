@@ -1,10 +1,10 @@
 """Give the verdict of grading in the lab itself: ``check("view_strides")``.
 
-Each lab imports :func:`check`, and each graded cell begins with a call of it, so that the learner
-reads about a mistake before an example below fails. If the environment names a class's service, the
-service judges. Otherwise, if the copy of the course has the checks (a clone has them), these
-checks judge as in grading. In a copy without the checks, such as a class's bundle, a message says
-that the checks are missing.
+Each lab imports :func:`check`. Each graded cell begins with a call of :func:`check`, so that the
+learner reads about a mistake before an example below the call fails. If the environment names a
+class's service, the service judges. Otherwise, if the copy of the course has the checks (a clone
+has them), these checks judge as in grading. In a copy without the checks, such as a class's bundle,
+a message says that the checks are missing.
 """
 
 from __future__ import annotations

@@ -149,7 +149,7 @@ def _assignment_config(found: Assignment, config: Mapping[str, Any]) -> None:
 
 
 def _take(question: _Question, block: str, cell: Cell) -> None:
-    """Add a cell inside a question."""
+    """Add a cell to a question; ``block`` is the kind of block that the cell is in."""
     code = cell.kind == "code"
     if block == "tests":
         if code:
