@@ -25,8 +25,8 @@ NEARBY := $(wildcard $(PIP_FIND_LINKS)/torch-*+cpu-*)
 # PyTorch's build, cuda or cpu. A .venv keeps its build until you choose the other build. If there is an NVIDIA GPU,
 # a new .venv gets the CUDA build.
 TORCH ?= $(or $(filter cuda cpu,$(subst -, ,$(READY))),$(shell nvidia-smi -L >/dev/null 2>&1 && echo cuda || echo cpu))
-# The packages: those that a learner needs, or all. `make lab` installs those that a learner needs. A .venv with all
-# packages keeps all.
+# The packages: `learner` (what a learner needs) or `all`. `make lab` installs only what a learner needs. A .venv with
+# all packages keeps all of them.
 ifeq ($(MAKECMDGOALS)$(findstring -all,$(READY)),lab)
 PACKAGES := learner
 else
@@ -95,8 +95,8 @@ proof: MORE = -o faulthandler_timeout=7200
 # tests/conftest.py chooses the tests and distributes them.
 TESTS = $(RUN) python -m pytest -n $(WORKERS) --durations=20 $(MORE) --width
 
-# The three run at the same time: mypy is one process, and takes longest in a fresh clone. If one fails, at most a
-# minute of tests was in vain.
+# The three targets run at the same time: mypy is one process, and takes longest in a fresh clone. If one target
+# fails, at most a minute of tests was in vain.
 check: form
 	@$(MAKE) --no-print-directory --jobs=3 types built quick
 
@@ -120,8 +120,8 @@ built: $(STAMP)
 	@$(RUN) python -m hood build --check
 
 # hood/learner/jupyter hides nbgrader's menu, its Validate button and its sidebar, which learners do not need.
-# JupyterLab drops the style of untrusted outputs, and figures would be white in its dark theme, so the notebooks are
-# trusted. If a copy could not be brought up to date, a message said so, and JupyterLab opens anyway.
+# JupyterLab drops the style of untrusted outputs, and figures would be white in the dark theme, so the notebooks are
+# trusted. If a copy can't be brought up to date, a message says so, and JupyterLab opens anyway.
 lab: $(STAMP)
 	@$(RUN) python -m hood work || true
 	@$(RUN) jupyter trust work/start.ipynb work/lesson_*.ipynb >/dev/null

@@ -1,4 +1,4 @@
-"""Measure how a GPU and its host work together; lessons read the records."""
+"""Measure how a GPU and its host work together. Lessons read the records."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from utils.softmax import run
 
 ROUNDS = 9
 STEPS = 20
-SECONDS = 3.0  # that a load runs before nvidia-smi looks at it
+SECONDS = 3.0  # a load runs for this time before nvidia-smi looks at it
 BATCH = (16, 18)  # sequences and tokens of a training step, as in the step recorded on a CPU
 
 
@@ -425,7 +425,7 @@ def messages_section(context: Context) -> dict[str, Any]:
 
 
 def waits(device: torch.device) -> dict[str, bool]:
-    """Return for some calls whether PyTorch's debug mode says that they make the host wait."""
+    """Return which of some calls make the host wait, according to PyTorch's debug mode."""
     x = torch.rand(1000, device=device)
     model = nn.Linear(1000, 10, device=device)
     model(x).sum().backward()

@@ -147,7 +147,7 @@ def trace_section(context: Context) -> dict[str, Any]:
 def traced(
     context: Context, file: str, model: nn.Module, loss: Callable[[], Tensor]
 ) -> dict[str, Any]:
-    """Write the trace of a training step with AdamW that reads the loss at its end."""
+    """Write the trace of a training step with AdamW. At its end, the step reads the loss."""
     from torch.profiler import ProfilerActivity, profile, record_function
 
     optimizer = torch.optim.AdamW(model.parameters())

@@ -39,7 +39,7 @@ LAB = "01_tensors"
 MINUTE = 60.0
 ENDED = ("done", "failed", "replaced")
 ENDLESS = "while True: pass"
-PAUSE = 5.0  # seconds between two checks of a hostile learner, in the mean
+PAUSE = 5.0  # the mean number of seconds between two checks of a hostile learner
 WARM = 8  # verdicts that are not counted
 TEACHER = "teacher"
 
@@ -187,7 +187,7 @@ def measured(args: argparse.Namespace, root: Path, address: str) -> int:
         print(f"hostile: {dict(hostile.others)}")
         if alone.seconds and beside.seconds:
             more = statistics.median(beside.seconds) / statistics.median(alone.seconds) - 1
-            print(f"beside hostile learners, the median wait of the others was {more:+.0%} longer")
+            print(f"beside hostile learners, the others' median wait changed by {more:+.0%}")
     return 1 if alone.others or beside.others else 0
 
 
@@ -207,7 +207,7 @@ def window(
     figures: Figures,
     hostile: Figures | None = None,
 ) -> None:
-    """Have the class ask for the chosen time, together with the hostile learners, if any."""
+    """Have the class send checks for the chosen time, and the hostile learners if there are any."""
     end = time.monotonic() + args.minutes * MINUTE
 
     def begin(target: Any, name: str, into: Figures, seed: int) -> threading.Thread:

@@ -47,7 +47,10 @@ def forward_error(case: Case, device: torch.device) -> float:
 
 
 def backward_error(case: Case, device: torch.device) -> float:
-    """Do the same for the backward; the float64 reference uses the same rounded y."""
+    """Return the backward's largest error relative to the allowed error. Raises AssertionError.
+
+    The float64 reference uses the same rounded y as the backward.
+    """
     y = torch.softmax(case.tensor(device), -1)
     g = case.tensor(device, stream=1, values="normal")
     with guarded_outputs():
@@ -58,7 +61,7 @@ def backward_error(case: Case, device: torch.device) -> float:
 
 
 def cases() -> Iterator[Case]:
-    """Yield cases for both kernels: each layout, kind of value and dtype; widths near a tile."""
+    """Yield cases of all layouts, kinds of values and dtypes, and of widths near a tile."""
     loop = Launch(loop=True, tile=32, warps=1)
     for dtype in run.DTYPES:
         for layout, launch in product(LAYOUTS, (None, loop)):

@@ -30,7 +30,8 @@ DRY_SHAPES = ((4, 60), (2, 5000))
 DTYPES = (torch.float32, torch.float16, torch.bfloat16)
 DIRECTIONS: tuple[Direction, ...] = ("forward", "backward")
 CHECKED = 2**24  # elements compared with float64, in rows spread over the tensor
-MOVES = {"forward": 2, "backward": 3}  # tensors read and written: x, y; y, its gradient, x's
+# Tensors that are read or written. Forward: x and y. Backward: y, and the gradients of y and x.
+MOVES = {"forward": 2, "backward": 3}
 
 
 def softmax_section(context: Context) -> dict[str, Any]:
@@ -99,7 +100,10 @@ def time_case(
 
 
 def contenders(direction: Direction, dry_run: bool) -> dict[str, Callable[..., Tensor]]:
-    """Return name -> function of x, or of the gradient and y. A dry run compiles no C++."""
+    """Return the contenders by name: functions of x, or of the gradient and y.
+
+    A dry run compiles no C++.
+    """
 
     def forward(x: Tensor) -> Tensor:
         return torch.softmax(x, -1)

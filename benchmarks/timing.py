@@ -11,7 +11,7 @@ from statistics import median, quantiles
 import torch
 
 Call = Callable[[], object]
-REPLAY_SECONDS = 2e-3  # of work in one replay, so that starting it doesn't count
+REPLAY_SECONDS = 2e-3  # of work in one replay, so that the time of its start doesn't matter
 MOST_CALLS = 1024  # in one replay
 ROUNDS, REPLAYS = 3, 12  # contenders take turns, so that a drift of the clocks affects all of them
 
@@ -75,8 +75,8 @@ def _capture(calls: Sequence[Call], repeats: int) -> torch.cuda.CUDAGraph:
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         for _ in range(repeats):
-            # all outputs of a turn exist at the same time, so that they are not in the cache,
-            # either
+            # all outputs of a turn exist at the same time, so that the outputs are not in the
+            # cache, either
             outputs = [call() for call in calls]
             del outputs
     return graph

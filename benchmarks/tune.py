@@ -18,14 +18,14 @@ from benchmarks.timing import input_sets, measure
 from utils.softmax import run
 from utils.softmax.launch import ANY, Direction, Launch, Rule, choose, power_of_two
 
-# The widths between those of the list, so that every rule comes from a measurement.
+# These widths lie between the listed widths, so that every rule comes from a measurement.
 TUNED = (*SHAPES, (16384, 2048), (8192, 8192), (4096, 16384))
 DRY_TUNED = ((2, 60), (6, 60), (2, 300))
 DTYPES = {2: torch.bfloat16, 4: torch.float32}  # by bytes per element; float64 isn't tuned
-THREAD_HOLDS = (4, 64)  # elements, least and most that a thread may hold of a tile
+THREAD_HOLDS = (4, 64)  # the fewest and the most elements of a tile for one thread
 WIDEST = 32768  # columns that one program may take at once
 DRY_WIDEST = 64
-NOISE = 1.02  # a launch that is slower by less counts as equal
+NOISE = 1.02  # a launch that is less than 2 % slower counts as equally fast
 
 
 @dataclass(frozen=True)
@@ -136,10 +136,10 @@ def sweep(
 
 
 def rules(found: Sequence[Best]) -> list[Rule]:
-    """Return rules: each measured shape gets its best launch, other shapes a neighbour's launch.
+    """Return rules. A measured shape gets its best launch, any other shape a neighbour's launch.
 
-    Widths that are padded to the same power of two form a class. The widest class is also for
-    larger widths. In a class, the rule for the most rows is also for more rows.
+    Widths that are padded to the same power of two form a class. The widest class also applies to
+    larger widths. In a class, the rule for the largest number of rows also applies to more rows.
     """
     result: list[Rule] = []
     ordered = sorted(found, key=lambda best: (power_of_two(best.columns), best.rows))

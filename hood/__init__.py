@@ -6,20 +6,25 @@ rooms above it in this list, and from the modules beside the rooms:
     judge       exercises, their cases, verdicts, and the texts about verdicts
     learner     a learner's notebook: verdicts in it, progress, copies that are kept up to date
     grader      makes verdicts from other people's notebooks: sandboxes, and the workers of a batch
-    classroom   a class: which hand-ins count, rules, report, feedback, marking, the service
+    classroom   a class: rules, hand-ins that count, report, feedback, marking, the service
     authoring   makes notebooks from text: build, site, bundle, and the proof that checks are right
 
 The `__init__.py` of each room says what the room's input and output are, and which module to open.
 The modules beside the rooms serve all of them:
 
-    course, phase_paths, addresses    a course: its `course.toml`, its files, links to its lessons
-    verdict, rubric, manifest         a result; the rubric of a question in words; what a result
-                                      depends on
-    metadata, lab_words               the engine's keys in a notebook; words in a lab that mean
-                                      something to a program
-    audience, palette                 who reads a notebook's output; colours
-    notebook_file, atomic_files       write a notebook; write a file as a whole
-    untrusted                         read data of any shape
+    course         a course, as its `course.toml` describes it
+    phase_paths    the paths of a course's files
+    addresses      links to a course's lessons
+    verdict        a result
+    rubric         the rubric of a question in words
+    manifest       everything that a result depends on
+    metadata       the engine's keys in a notebook
+    lab_words      words in a lab that mean something to a program
+    audience       who reads a notebook's output
+    palette        colours
+    notebook_file  writes a notebook
+    atomic_files   writes a file as a whole
+    untrusted      reads data of any shape
 """
 
 import sys
@@ -35,7 +40,9 @@ class UserError(Exception):
 
 
 def not_installed(what: str, error: ModuleNotFoundError) -> UserError:
-    """Return the error that says which package ``what`` needs, and how to install it from the lock.
+    """Return an error that names a missing package, and says how to install it.
+
+    ``what`` is the feature that needs the package.
 
     The message's command installs the packages of the lock files. It never installs this project by
     its name, because somebody else may own that name on a package index. Raises ``error`` if the

@@ -70,7 +70,7 @@ COMMANDS = {
     ),
     "claims": (
         "hood.authoring.proof.claims",
-        "count the points that rest on claims of a learner's process, and those that rest on rules",
+        "count the points that rest on rules, or on claims of a learner's process",
     ),
     "grade": (
         "hood.classroom.recording.command",
@@ -112,7 +112,7 @@ FOUND = {
     "course": "`check` found a possible mistake",
     "report": "a submission does not have all its automatic marks",
 }
-NOBODY_READS = 141  # the status that a shell gives to a program that SIGPIPE ended
+NOBODY_READS = 141  # a shell's exit status for a program that SIGPIPE ended
 STATUSES = {
     0: "success",
     1: "the command ran and found a problem",
@@ -126,7 +126,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status. Only the named command's module is imported."""
     argv = list(sys.argv[1:] if argv is None else argv)
     root = course_folder()
-    for word in argv:  # argparse would read the name of such a lab as an option
+    for word in argv:  # argparse would read a lab's name that begins with "-" as an option
         if word.startswith("-") and (root / "source" / word).is_dir():
             print(f"hood: {lab_problem(word)}", file=sys.stderr)
             return 2
@@ -143,7 +143,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         print(f"hood {args.command}: {why}", file=sys.stderr)
         return 2
-    except (KeyboardInterrupt, asyncio.CancelledError):  # the second while a kernel starts
+    # While a kernel starts, Ctrl-C raises CancelledError.
+    except (KeyboardInterrupt, asyncio.CancelledError):
         print(f"hood {args.command}: interrupted", file=sys.stderr)
         return 130
 
@@ -201,7 +202,7 @@ def as_program() -> int:
 
 
 def _nobody_reads() -> bool:
-    """Return whether stdout is a pipe that the program at its other end has closed.
+    """Return whether stdout is a pipe that its reader has closed.
 
     A broken socket raises the same exception, but has another cause.
     """

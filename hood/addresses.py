@@ -14,7 +14,7 @@ from hood.phase_paths import ROOT, START, PhasePaths, anchor, lab_named, opened,
 
 URL = re.compile(r"https?://[^\s()\[\]<>\"']+")
 GITHUB = re.compile(r"https://github\.com/([\w.-]+/[\w.-]+?)(?:\.git)?/?")
-CLASS_FILE = "course.yml"  # the rules of a class; `hood.classroom.rules` reads all of it
+CLASS_FILE = "course.yml"  # the rules of a class; `hood.classroom.rules` reads the whole file
 OLD_TABLE = re.compile(r"^\[tool\.open-the-hood\]", re.MULTILINE)
 INDEX = "index"
 LESSONS, LABS = "lessons", "labs"  # folders of the site
@@ -146,11 +146,13 @@ def docname_of(path: str) -> str | None:
 
 
 def link(href: str, notebook: str, docname: str | None) -> str:
-    """Return the form of a notebook's link on the site; a link that leads to no page is unchanged.
+    """Return a notebook's link as it must be on the site.
+
+    A link that leads to no page is unchanged.
 
     The link is relative to the page ``docname``. If ``docname`` is None, the link names the
-    target's source file, because Sphinx resolves and checks such links in texts. A fragment (a
-    heading's text, or the id of its cell) becomes the heading's anchor.
+    target's source file, because Sphinx resolves and checks links between source files. A fragment
+    (a heading's text, or the id of its cell) becomes the heading's anchor.
     """
     path, hash_sign, fragment = href.partition("#")
     if re.match(r"[a-z][a-z0-9+.-]*:|//", path):

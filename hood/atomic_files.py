@@ -38,14 +38,14 @@ OF_SQLITE = {
 }
 
 
-MOST_READ = 10_000  # remembered results
+MOST_READ = 10_000  # at most this many results are cached
 T = TypeVar("T")
 
 
 def read_once(function: Callable[[Path], T]) -> Callable[[Path], T]:
     """Cache the result of a function that reads a file, until the file is replaced.
 
-    Use it for files that are written as a whole, as this module does.
+    Use it for files that are always written as a whole, for example by :func:`write_whole`.
     """
 
     @lru_cache(maxsize=MOST_READ)
@@ -87,10 +87,10 @@ def replacing(path: Path) -> Iterator[Path]:
 def _beside(path: Path) -> Iterator[Path]:
     """Yield the path of a new file in the folder of ``path``; at the end, remove the new file.
 
-    If an OSError names no file, or names the new file, an OSError that names ``path`` replaces it.
+    If an OSError names the new file or no file, an OSError that names ``path`` is raised instead.
     """
     # The name is random, because another process may be writing the same file. The name is short,
-    # because the name of ``path`` may already have the greatest length.
+    # because the name of ``path`` may already be as long as a file system allows.
     fresh = path.with_name(f".{secrets.token_hex(8)}.new")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -168,11 +168,11 @@ def why_not_written(error: BaseException | None, database: Path | None = None) -
     shown = path or ("a file" if isinstance(error, OSError) else "the gradebook")
     reason = REASONS[number].format(user=_name_of(os.geteuid()), owner=_owner(path))
     said = f"{shown} can't be used: {reason}"
-    return "".join(c if c.isprintable() else "?" for c in said)  # a learner may have chosen it
+    return "".join(c if c.isprintable() else "?" for c in said)  # a learner may have named it
 
 
 def _owner(path: Path | None) -> str:
-    """Return who owns the nearest folder above a path, without folders that this user can't see."""
+    """Return who owns a path's nearest parent folder that this user can see."""
     for place in path.parents if path and path.is_absolute() else ():
         with suppress(OSError):
             return f"{place} belongs to {_name_of(place.stat().st_uid)}"

@@ -12,7 +12,7 @@ import sys
 BUILD = "OPEN_THE_HOOD_BUILD"
 FRAMES = "OPEN_THE_HOOD_FRAMES"
 TEXT_ONLY = "OPEN_THE_HOOD_TEXT_ONLY"
-# nbgrader sets it to "autograde" or "validate" when it runs a notebook.
+# When nbgrader runs a notebook, it sets this variable to "autograde" or "validate".
 NBGRADER = "NBGRADER_EXECUTION"
 
 

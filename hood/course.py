@@ -18,7 +18,7 @@ from typing import Any
 from hood import UserError
 
 FILE = "course.toml"
-VARIABLE = "HOOD_COURSE"  # in the environment, the folder of the course
+VARIABLE = "HOOD_COURSE"  # the environment variable with the course's folder
 PHASE = re.compile(r"\d\d_[a-z0-9_]+")  # a phase's name
 ENGINE = Path(__file__).resolve().parents[1]  # the folder of this package
 
@@ -30,7 +30,7 @@ class Phase:
     name: str  # the name of its folder in phases/ and of its notebooks, such as "01_tensors"
     title: str  # the phase's title on the start page and on the site
     promise: str = ""  # what a learner can do after the phase: the words after "you can"
-    needs: tuple[int, ...] = ()  # the numbers of the phases that a learner needs directly before it
+    needs: tuple[int, ...] = ()  # the numbers of phases that a learner needs just before this one
     # the hours for the lesson, and the hours for the lab without its further exercises. If these
     # numbers are given, the build compares them and `further` with the texts
     # (:mod:`hood.authoring.stated`)
@@ -67,11 +67,11 @@ class Course:
     errors: str = ""
     records: tuple[str, ...] = ()  # folders of data that lessons and checks read
     # packages whose versions can change what code computes (Python's version always counts, too).
-    # If such a version changes, lessons are executed again, and submissions can be graded again
-    # (:mod:`hood.manifest`)
+    # If one of these versions changes, lessons are executed again, and submissions can be graded
+    # again (:mod:`hood.manifest`)
     versions: tuple[str, ...] = ()
     phases: tuple[Phase, ...] = ()  # the phases, in their order; each has a table `[[phases]]`
-    # the colours of pages and verdicts, each with the name of its role
+    # the colours of pages and verdicts, by role
     palette: Mapping[str, str] = field(default_factory=dict)
     # the address of the folder with the start page of the course's site. Without this address,
     # links to lessons lead to the notebooks beside a lab

@@ -158,8 +158,7 @@ def checks_files(phase: PhasePaths) -> set[Path]:
 def used_imports(lab: str) -> set[str]:
     """Return the full names of those imports that a lab's functions and classes use.
 
-    If only other code of the cell uses an import, for example a view, the import affects no
-    verdict.
+    An import that only other code uses, for example a view, affects no verdict.
     """
     cells = [tree for text in CELL.split(lab) if (tree := parsed_cell(text))]
     defined = [one for cell in cells for one in ast.walk(cell) if isinstance(one, DOCUMENTED[1:])]
@@ -185,7 +184,7 @@ def parsed_cell(source: str) -> ast.Module | None:
 
 
 def deciding(answers: Path) -> bytes:
-    """Return the entries of a file of answers that a verdict can depend on."""
+    """From a file of answers, return the entries that a verdict can depend on."""
     entries = tomllib.loads(answers.read_text(encoding="utf-8"))
     found = {
         kind: {
@@ -238,7 +237,7 @@ class Modules:
         return found
 
     def imports(self, path: Path, name: str) -> set[str]:
-        """Return the full names of what a module imports."""
+        """Return the full names of a module's imports."""
         package = name if path.name == "__init__.py" else name.rpartition(".")[0]
         return imported(read_module(path.read_bytes()), package)
 
@@ -285,7 +284,7 @@ def read_module(text: bytes) -> Module:
 
 
 def _without_docstrings(tree: ast.Module) -> Iterator[ast.AST]:
-    """Remove a tree's docstrings; yield the tree's nodes, without imports for a type checker.
+    """Remove a tree's docstrings; yield all other nodes except imports for a type checker.
 
     In a module with a ``__getattr__``, imports for a type checker are kept, because they name the
     module's lazy imports.
@@ -308,7 +307,7 @@ def _is_for_types(node: ast.If) -> bool:
 
 
 def code_of(path: Path) -> bytes:
-    """Return a hash of a module's code without docstrings, or of all bytes of any other file."""
+    """Return a hash of a module's code without docstrings, or of any other file's bytes."""
     content = path.read_bytes()
     return read_module(content).code if path.suffix == ".py" else hashlib.sha256(content).digest()
 

@@ -42,7 +42,7 @@ def checksum(cell: Any) -> str:
 
 
 def mark(source: str) -> str:
-    """Return a short hash of a cell's text, by which a verdict names the cell that it judged."""
+    """Return a short hash of a cell's text. A verdict names its judged cells by these hashes."""
     return hashlib.sha256(source.strip().encode("utf-8", "replace")).hexdigest()[:12]
 
 

@@ -1,6 +1,6 @@
 """The colours of verdicts and pages.
 
-A course may replace single colours in `[palette]` of its `course.toml`.
+A course may replace some of these colours in `[palette]` of its `course.toml`.
 """
 
 from hood.course import course, course_folder
@@ -14,7 +14,7 @@ COLOURS = {
     "link": "#1f6aa5",
     "full": "#0b7a5e",  # a bar with all points
     "on_full": "#ffffff",  # text on `full`
-    "full_tint": "#d3ece3",  # a pale background, as every tint
+    "full_tint": "#d3ece3",  # a pale background; all tints are pale backgrounds
     "alarm": "#c2471b",
     "on_alarm": "#ffffff",
     "hint": "#faebc6",  # a pale background

@@ -112,7 +112,9 @@ def check_files(folder: Path) -> list[Path]:
 
 
 def environment_with(folder: Path) -> dict[str, str]:
-    """Return this process's environment for a child process that works for a folder.
+    """Return the environment variables for a child process that works for a folder.
+
+    Variables without a new value keep their value in this process.
 
     PYTHONPATH begins with this folder, the folder of its course, and the engine's folder.
     ``HOOD_COURSE`` names the course: the folder itself, or this process's course if the folder has
@@ -158,7 +160,7 @@ def choose(root: Path, wanted: list[str]) -> list[PhasePaths]:
 def lab_named(root: Path, word: str) -> str:
     """Return the folder name of the lab that is meant by a word such as "01".
 
-    If the word's last part names a folder of ``source/``, in any form of Unicode, return that
+    If the word's last part names a folder of ``source/``, in any Unicode normal form, return that
     folder's name. Otherwise return the word unchanged, because a course may have labs that it did
     not build.
     """

@@ -50,7 +50,7 @@ class Cause(StrEnum):
     NO_REPLY = "no_reply"  # the learner's process no longer answers
     UNDEFINED_NAME = "undefined_name"  # the cell that defines the name did not finish
     KERNEL_DIED = "kernel_died"
-    KERNEL_STOPPED = "kernel_stopped"  # the kernel stopped in an earlier cell; this one did not run
+    KERNEL_STOPPED = "kernel_stopped"  # the kernel stopped before this cell
     NOT_EVALUATED = "not_evaluated"  # the check gave no verdict
     NEWER_PYTHON = "newer_python"  # this machine's Python is older than the learner's; no mark yet
     UNAVAILABLE = "unavailable"  # this machine lacks what the check needs, such as a GPU
@@ -92,7 +92,7 @@ class Example:
 
     @classmethod
     def from_json(cls, raw: Any) -> Self | None:
-        """Return the example in JSON data; None if the data is not an object."""
+        """Read an example from JSON data; return None if the data is not an object."""
         if not isinstance(raw, dict):
             return None
         words = texts(raw, "expected", "got", "said", "seed", "problem")
@@ -115,7 +115,7 @@ class PartResult:
     problem: str = ""
     quoted: str = ""  # the learner's own words at the problem's end, such as an exception's message
     misconception: str = ""  # name of the misconception that the code behaves like, or empty
-    hint: str = ""  # if no misconception was recognised: the sentence of the best match
+    hint: str = ""  # the most similar misconception's sentence, if none was recognised
     example: Example | None = None  # a small call that fails in this part, or None
     against: str = ""  # what the answer was compared with, if this depends on the machine
     reads: str = ""  # heading of the lesson section to read again after this mistake
@@ -132,7 +132,7 @@ class PartResult:
 
     @classmethod
     def from_json(cls, raw: Any) -> Self:
-        """Return the part in JSON data."""
+        """Read a part from JSON data."""
         raw = mapping(raw)
         return cls(
             **texts(raw, "name", "problem", "quoted", "misconception", "hint", "against", "reads"),
@@ -234,7 +234,7 @@ class Verdict:
 
     @classmethod
     def from_json(cls, raw: Any) -> Self:
-        """Return the verdict in JSON data, with defaults for values of a wrong type."""
+        """Read a verdict from JSON data. A value of a wrong type is replaced by a default."""
         raw = mapping(raw)
         explanations = sequence(list(mapping(raw.get("explanations")).items()))
         return cls(

@@ -100,5 +100,5 @@ def test_a_sample_class_of_an_example_gets_the_predicted_scores(course, tmp_path
         course, tmp_path / "copy", ignore=shutil.ignore_patterns(".ipynb_checkpoints", "build")
     )
     last = sorted(path.name for path in (course / "phases").glob("[0-9]*/"))[-1]
-    assert "scores are the predicted ones" in hood(tmp_path / "copy", "demo", last[:2])
+    assert "scores agree with the predictions" in hood(tmp_path / "copy", "demo", last[:2])
     assert (tmp_path / "copy" / "reports" / last / "index.html").is_file()

@@ -20,7 +20,9 @@ NEW = "r"  # the first letter of the ids whose execution is replayed
 
 @dataclass(frozen=True)
 class Plan:
-    """The number of submissions of each run. Two runs from a cold start give the cost of one more.
+    """The number of submissions of each run.
+
+    From two runs with a cold start follows the cost of one more submission.
 
     plain: nbgrader without settings; nbgrader: nbgrader with our settings; batch: `python -m hood
     grade` with one worker; two: with two workers;

@@ -1,4 +1,4 @@
-"""Measure the memory of one more kernel, if each kernel has run the whole lab."""
+"""Measure the memory that one more kernel needs, after each kernel has run the whole lab."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def _aims(console: Console, lab: dict[str, Any]) -> None:
     for name, run in _classes_graded(runs):
         plain = Run(run.count, few.seconds + (run.count - few.count) * more.seconds / more.count, 0)
         table.add_row(
-            f"throughput over that of plain, a class of {run.count}: {name}",
+            f"throughput relative to plain nbgrader, a class of {run.count}: {name}",
             f"{plain.seconds / run.seconds:.1f}",
             f">= {SPEEDUP[lab['compiles']]}",
         )

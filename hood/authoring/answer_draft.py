@@ -12,7 +12,7 @@ from hood import UserError
 from hood.judge.checks.answers import with_edits
 from hood.judge.checks.lab_solution import bare
 
-FEW = 3  # lines that edits change; with more, the whole code is easier to read
+FEW = 3  # the most lines that edits change; for more lines, the whole code is easier to read
 TODO = "TODO"  # the build refuses a sentence that begins with this word
 SAYS = f"{TODO}: say in a sentence what the result is, for all code with these results."
 Definition = ast.FunctionDef | ast.ClassDef
@@ -79,7 +79,7 @@ def bound_by(node: ast.stmt) -> list[str]:
 def _moved(
     code: str, bound: Mapping[str, ast.stmt], lab: Mapping[str, str], moved: dict[str, str]
 ) -> Iterator[str]:
-    """Yield the functions that some code uses, and collect the other statements that it uses.
+    """Yield the functions that some code uses, and collect the other statements that the code uses.
 
     The other statements are added to ``moved``, with the names that they bind as keys. A statement
     comes after the statements that it uses.
@@ -122,7 +122,7 @@ def imports(cells: Iterable[str]) -> dict[str, str]:
 
 
 def free_names(code: str) -> list[str]:
-    """Return the names that some code uses and does not define. Names of outer scopes are first."""
+    """Return the names that code uses but does not define, names of outer scopes first."""
     top = symtable.symtable(code, "<answer>", "exec")
     own = {one.get_name() for one in top.get_symbols() if one.is_assigned() or one.is_imported()}
     found: dict[str, None] = {}
@@ -177,7 +177,7 @@ def _line_edits(old: str, new: str, all_of: Mapping[str, str]) -> Iterator[list[
 
 
 def _smallest(old: str, new: str, all_of: Mapping[str, str]) -> list[str]:
-    """Return the smallest changed expression of a line that occurs only once in the solution."""
+    """Return a line's smallest changed expression that occurs only once in the solution."""
     every = "\n".join(all_of.values())
     for was, now in reversed(list(_within(_head(old), _head(new)))):
         if every.count(was) == 1 and old.replace(was, now) == new:

@@ -1,9 +1,9 @@
 """`python -m hood bundle`: write the learner's archive, which has nothing that shows an answer.
 
-The archive contains `release/` (all labs, or only the named labs), `notebooks/`, `utils/`, the
-records of GPUs that lessons read, the licence, the lock, and rewritten setup files. It also
-contains the module that makes a learner's copies (`hood.learner.copies`), and the module that looks
-for answers in an install (`hood.learner.exposed_answers`). The same project gives the same bytes.
+The archive contains `release/` (all labs, or only the named labs), `notebooks/`, `utils/`, the GPU
+records that lessons read, the licence, the lock, and rewritten setup files. It also contains the
+module that makes a learner's copies (`hood.learner.copies`), and the module that looks for answers
+in an install (`hood.learner.exposed_answers`). The same project gives the same bytes.
 
 If the class has a ``course.yml``, the archive leaves out labs that are not released yet, and labs
 that are not in the class. `class.json` then has the rules for the start page: the dates, and which
@@ -112,7 +112,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--engine",
         action="store_true",
-        help="write the wheel of the engine, for courses in other folders, in place of the archive",
+        help="write the wheel of the engine, for courses in other folders, instead of the archive",
     )
     parser.add_argument(
         "-o", "--output", type=Path, help="the path of the archive (default: in dist/)"
@@ -257,7 +257,7 @@ def installed_from(about: Course) -> list[str]:
     words = [word for one in (*about.install, *about.install_gpu) for word in shlex.split(one)]
     named = dict.fromkeys(word for before, word in pairwise(words) if before in ("-r", "-c"))
     if missing := [name for name in named if not (about.root / name).is_file()]:
-        raise UserError(f"`install` in {COURSE} names {', '.join(missing)}, which does not exist")
+        raise UserError(f"`install` in {COURSE} names missing files: {', '.join(missing)}")
     return list(named)
 
 

@@ -1,4 +1,4 @@
-"""`python -m hood build`: build notebooks, `--check` them, or copy their edits into the texts."""
+"""`python -m hood build`: build notebooks, check them, or copy their edits into the texts."""
 
 from __future__ import annotations
 

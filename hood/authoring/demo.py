@@ -31,8 +31,8 @@ from hood.phase_paths import lab_named, phases
 SHOWPIECE = "01_tensors"
 ALL = "all"
 STEPS = ("submitted", "autograded", "feedback")
-# nbgrader writes one feedback page after the other, so two processes are faster on two cores. If
-# there is only one lab, each process takes half of the class.
+# nbgrader's process writes one feedback page at a time, so two processes are faster on two cores.
+# If there is only one lab, each process takes half of the class.
 AT_ONCE = 2
 EVERYBODY = (f"--student={PREFIX}*",)
 HALVES = (f"--student={PREFIX}[a-i]*", f"--student={PREFIX}[!a-i]*")
@@ -58,8 +58,8 @@ def run(args: argparse.Namespace, root: Path, console: Console | None = None) ->
         _remove(root, lab)
     if args.remove:
         console.print(
-            "The sample class was removed. Other students' work was not touched. The lab's "
-            "reports and tables still contain it: `python -m hood report` makes them again."
+            "The sample class was removed. Other students' work was not touched. The lab's reports "
+            "and tables still contain the sample class: `python -m hood report` makes them again."
         )
         return 0
     classes = {lab: make_class(load_lab(root, lab)) for lab in labs}
@@ -123,7 +123,7 @@ def _show(root: Path, lab: str, learners: Sequence[Learner], console: Console) -
     surprises = score_surprises(learners, graded)
     count = sum(len(learner.predicted) for learner in learners)
     if not surprises:
-        console.print(f"[green]All {count} scores are the predicted ones.[/green]")
+        console.print(f"[green]All {count} scores agree with the predictions.[/green]")
     return surprises
 
 

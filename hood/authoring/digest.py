@@ -24,7 +24,8 @@ from hood.manifest import (
     versions,
 )
 
-SHOWN = "getsource"  # a lesson prints other functions, with comments, by this function
+# A lesson that prints the code of functions, with comments, calls this function.
+SHOWN = "getsource"
 
 
 def lesson_digest(text: Text, root: Path, others: Iterable[str] = ()) -> str:
@@ -69,7 +70,7 @@ def used_files(text: Text, root: Path) -> list[Path]:
 def shows_code(text: Text, root: Path) -> bool:
     """Return whether the outputs may contain code with its comments.
 
-    They may if a cell reads source code, or names a module that reads source code.
+    This is so if a cell reads source code, or names a module that reads source code.
     """
     code = "\n".join(cell.source for cell in text.cells if cell.kind == "code")
     named = set(re.findall(r"\w+", code))

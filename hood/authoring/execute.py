@@ -39,8 +39,8 @@ def run_page(
     folder = root / "notebooks"
     folder.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="grader-kernel-") as private:
-        # Lessons write to temporary folders. The reader's system clears these folders, but a build
-        # must clear them itself.
+        # Lessons write to temporary folders. A reader's system clears these folders, but a build
+        # must clear the folders itself.
         temporary = Path(private, "tmp")
         temporary.mkdir()
         environment = kernel_environment(root) | {"TMPDIR": str(temporary)}
@@ -66,7 +66,7 @@ def kernel_environment(root: Path) -> dict[str, str]:
 
 
 def failure(notebook: NotebookNode, text: Text, error: Exception) -> Problem:
-    """Return the problem that stopped an execution, with the cell that was running and its line."""
+    """Return the problem that stopped an execution, at the line of the cell that was running."""
     pairs = zip(text.cells, notebook.cells, strict=True)
     code = [(cell, node) for cell, node in pairs if node.cell_type == "code"]
     # A cell without a count and without outputs never started. If the outputs of a cell have an
@@ -145,7 +145,7 @@ def output_problems(text: Text, notebook: NotebookNode, size: int) -> Iterator[P
 
 
 def errors(cell: TextCell, node: NotebookNode) -> list[NotebookNode]:
-    """Return the error outputs of a cell that should not raise."""
+    """Return a cell's error outputs; none if the cell may raise an exception."""
     if MAY_RAISE in cell.header.get("tags", []):
         return []
     return [output for output in node.outputs if output.output_type == "error"]

@@ -4,7 +4,7 @@ For each exercise, the instructor's notebook has a digest of what was judged: th
 answers, and the lab's code. If the digest is different now, the build judges the lab's solution, an
 untouched stub, each alternate and each misconception, and compares the points with the stated
 points. The seed is the digest, so the same text gives the same cases. The digest leaves out prose.
-It also leaves out the grader's code, because tests cover this code.
+The digest also leaves out the grader's code, because the grader has its own tests.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def digests(phase: PhasePaths) -> dict[str, str]:
     data = [p for p in sorted(beside.rglob("*")) if p.is_file() and p.suffix not in (".py", ".pyc")]
     found = {}
     for name in load_checks(phase.folder):
-        # the file with the exercise's check, and files without any check
+        # the file with the exercise's check, and all files without a check
         files = [path for path in code if name in holds[path] or not holds[path]]
         cells = [*lab.given, lab.solutions.get(name, ""), *lab.visible.get(name, ())]
         answers = phase.answers / f"{name}.toml"
@@ -111,7 +111,7 @@ def _placed(phase: PhasePaths, lab: Text, check: Check, fault: Fault, message: s
 
 
 def _line_in_check(files: list[Path], check: Check, fault: Fault) -> tuple[Path, int]:
-    """Return the file and line in a check's code that causes a fault, else the check's line."""
+    """Return the file and line of a check's code that cause a fault, else the check's line."""
     if fault.error and (place := place_of(fault.error, files))[1] > 1:
         return place
     for path in files:

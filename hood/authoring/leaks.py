@@ -17,8 +17,7 @@ from hood.authoring.notebooks.regions import REGIONS, outside, parse_block, regi
 from hood.authoring.notebooks.text import Problem, Text, TextCell, at
 
 # A statement with this many calls, operators, subscripts and so on reveals something; `return x`
-# occurs everywhere. In the cell that has the solution, a statement with fewer of them reveals
-# something.
+# occurs everywhere. In the cell with the solution, a smaller number is enough to reveal something.
 TELLING, TELLING_AT_HOME = 3, 2
 SHORT = 30  # a mark scheme's line with fewer characters may appear anywhere
 SHOWN = re.compile(r"#\s*shown\b")

@@ -1,4 +1,4 @@
-"""The rules for a text: for the text alone, and for all texts of a phase together.
+"""Rules for the text of a lesson or lab, and for all texts of a phase together.
 
 `lab_problems`, `page_problems` and `check_problems` apply all rules, so that all problems are
 reported at once. A rule for a cell yields messages, each with a line number in the cell's source
@@ -39,8 +39,9 @@ if TYPE_CHECKING:
 
 Faults = Iterator[tuple[str, int | None]]
 
-# Characters of a line of visible code. With its default font, JupyterLab shows 107 characters in a
-# window of 1280 px with the left sidebar open. The limit is lower because some fonts are wider.
+# The most characters of a line of visible code. With its default font, JupyterLab shows 107
+# characters in a window of 1280 px with the left sidebar open. The limit is lower because some
+# fonts are wider.
 WIDEST = 100
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,49}")
 TRUTH = (lambda value: isinstance(value, bool)), "true or false"
@@ -52,11 +53,11 @@ NEEDED = ("title",)
 # Settings that a lab may have, in addition to the settings of `preload_setting`.
 LAB_SETTINGS: dict[str, tuple[Callable[[Any], bool], str]] = {
     **PAGE_SETTINGS,
-    # the sum of the points of the lab's cells; the header need not state it
+    # the sum of the points of the lab's cells; the header may leave out this sum
     "points": (lambda value: is_points(value), "a number above 0"),
     **OF_TIME,
-    # `true` if exercises compile C++: then grading prepares torch's headers; `"trace"` if exercises
-    # only trace (Dynamo, AOTAutograd, fake tensors), for which no compiler is needed
+    # `true` if exercises compile C++. Grading then prepares torch's headers. `"trace"` if exercises
+    # only trace (Dynamo, AOTAutograd, fake tensors), and so need no compiler
     "compile": (
         lambda value: value == "trace" or isinstance(value, bool),
         'true, false or "trace"',
@@ -74,7 +75,7 @@ LIVE_MARKUP = re.compile(r"<\s*(script|iframe|object|embed)\b|\bjavascript:", re
 
 
 def lab_problems(text: Text) -> Iterator[Problem]:
-    """Yield everything that is wrong with a lab's text by itself."""
+    """Yield all problems of a lab's text, without a look at other files."""
     yield from text.problems
     yield from header_problems(text, LAB_SETTINGS | preload_setting(), NEEDED)
     limits = text.course.get("limits")
@@ -95,15 +96,15 @@ def lab_problems(text: Text) -> Iterator[Problem]:
         lines = enumerate(text.prefix.split("\n"), start=1)
         line = next((number for number, line in lines if "points:" in line), 1)
         message = (
-            f"the header says points: {stated}, but the cells add up to {total:g}: write points: "
-            f"{total:g}, or leave `points` out"
+            f"the header says `points: {stated}`, but the cells have {total:g} points together: "
+            f"write `points: {total:g}`, or leave `points` out"
         )
         yield Problem(text.path, line, message)
     yield from leaks.leak_problems(text)
 
 
 def page_problems(text: Text) -> Iterator[Problem]:
-    """Yield everything that is wrong with the text of a lesson or of the start page by itself."""
+    """Yield all problems of the text of a lesson or of the start page."""
     yield from text.problems
     yield from header_problems(text, PAGE_SETTINGS, ["title"])
     for cell in text.cells:
@@ -172,11 +173,11 @@ def header_faults(cell: TextCell) -> Faults:
     elif graded and not is_points(points):
         yield f"points of {cell.name!r} must be a number above 0, got {points!r}", None
     elif points is not None and not graded:
-        yield "points belong to a test or a task", None
+        yield "only a test or a task can have points", None
 
 
 def code_faults(cell: TextCell) -> Faults:
-    """Require plain Python in code, because checks parse it, and no scripts or frames in prose."""
+    """Require plain Python in code, because checks parse it. Refuse scripts and frames in prose."""
     if cell.kind == "code":
         try:
             ast.parse(cell.source)

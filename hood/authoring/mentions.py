@@ -1,4 +1,4 @@
-"""Everything in the course that a text names must exist: lessons, their sections, labs, files.
+"""If a text names a lesson, a section of a lesson, a lab or a file, it must exist.
 
 Only prose is read. `stated` checks references to exercises of the same lab.
 """

@@ -57,7 +57,7 @@ def run(args: argparse.Namespace, root: Path) -> int:
         phase.answers / f"{args.name}.toml": "a wrong and a right answer; replace both",
         phase.folder / SOLUTIONS: "an explanation of the solution; write your own",
     }
-    print(f"{args.name}: an exercise that doubles a number. Change it into yours, in this order:")
+    print(f"{args.name}: an exercise that doubles a number. To make it your own, change, in order:")
     for path in files:
         shown = said.get(path, "its check; write the parts, a reference and the cases")
         print(f"  {phase.relative(path)}:{_line(files[path], args.name)}: {shown}")
@@ -89,7 +89,10 @@ def phase_with_lab(root: Path, word: str | None) -> PhasePaths:
     for phase in choose(root, [word]):
         if phase in every:
             return phase
-    raise UserError(f"{word} has no lab: expected one of {names}. Write its header and title first")
+    raise UserError(
+        f"{word} has no lab yet. Write the header and the title of its lab first, or choose a "
+        f"phase that has a lab: {names}"
+    )
 
 
 def new_exercise(phase: PhasePaths, name: str, points: float = 1) -> dict[Path, str]:
@@ -158,7 +161,7 @@ def name_problem(phase: PhasePaths, lab: Text, name: str) -> str:
 
 
 def first_section(lesson: Text) -> str:
-    """Return the first heading of a lesson to which a link can lead: of a section, or the title."""
+    """Return a lesson's first heading to which a link can lead: of a section, or else the title."""
     cells = (cell.source for cell in lesson.cells if cell.kind == "markdown")
     found = [match for source in cells if (match := HEADING.match(source))]
     below = [match for match in found if match[1] != "#"]
@@ -178,8 +181,8 @@ def heading(lab: Text, name: str) -> str:
 def with_cells(lab: Text, content: str, cells: str) -> str:
     """Return a lab's text with new cells above its last section, or at its end.
 
-    If the last section has no exercise, such as "Done", the cells go above it. The lab's stated
-    points, and the counts in its first paragraph, are brought up to date.
+    If the last section has no exercise, for example "Done", the cells go above this section. The
+    points in the lab's header, and the counts in its first paragraph, are brought up to date.
     """
     if not any(CHECK_IMPORT in cell.source for cell in lab.cells):
         cells = SET_UP + cells
@@ -201,9 +204,9 @@ def with_cells(lab: Text, content: str, cells: str) -> str:
 
 
 def check_file(phase: PhasePaths, name: str, said: dict[str, str]) -> tuple[Path, str]:
-    """Return the file for a new exercise's check and its whole content.
+    """Return the file for a new exercise's check, and the file's whole content.
 
-    If the phase has a file ``checks.py``, it is this file, else a new file in ``checks/``.
+    The check goes into the phase's ``checks.py``, or else into a new file in ``checks/``.
     """
     alone = phase.folder / "checks.py"
     if phase.checks != [alone]:

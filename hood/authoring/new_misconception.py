@@ -48,7 +48,7 @@ from hood.verdict import Cause, Status, Verdict
 
 SEEDS = 3
 MOST_SECONDS = 60  # of processor time, if there is no sandbox
-ENDLESS = "the build runs stored answers, so they must end, and a verdict names a timeout by itself"
+ENDLESS = "stored answers must end, because the build runs them. A verdict names a timeout itself"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -85,7 +85,7 @@ def run(args: argparse.Namespace, root: Path) -> int:
     line = add_entry(path, name, entry(name, code, edits, earns))
     form = "edits of the lab's solution" if edits else "its code"
     print(f"{phase.relative(path)}:{line}: added “{name}”, as {form}. Now:")
-    print("  1. write `says` in place of its TODO: what the code does, and what it should do")
+    print("  1. replace the TODO in `says`: write what the code does, and what the code should do")
     if check.not_run():
         lost = ", ".join(check.not_run())
         print(f"     and add the points of the parts that this machine can't judge: {lost}")
@@ -118,7 +118,7 @@ def _free_name(said: str | None, file: Path, answers: Path) -> str:
 
 
 def read_answer(file: Path, lab: Text, check: Check) -> str:
-    """Return the code of a learner's answer, which needs no other code of the learner.
+    """Return a learner's answer as code that needs no other code of the learner.
 
     Raises UserError if the file can't be read, or has no answer that can be used.
     """
@@ -228,7 +228,7 @@ def refused(check: Check, verdicts: Sequence[Verdict]) -> str:
     if earned[-1] >= full and len(earned) == 1:
         return (
             f"the answer earns all {full:g} points. If the answer is right, add it as "
-            '[right."..."]. If the answer is wrong, add a case that it fails to the check'
+            '[right."..."]. If the answer is wrong, add to the check a case that this answer fails'
         )
     found = {part.name: {part.earned} for part in verdicts[0].parts}
     for part in (part for verdict in verdicts for part in verdict.parts):
@@ -273,7 +273,7 @@ def add_entry(path: Path, name: str, new: str) -> int:
     for place in (first, len(lines)):
         above, below = "\n".join(lines[:place]).strip("\n"), "\n".join(lines[place:]).strip("\n")
         content = "\n\n".join(filter(None, [above, new.strip("\n"), below])) + "\n"
-        with contextlib.suppress(tomllib.TOMLDecodeError):  # the place was inside a text
+        with contextlib.suppress(tomllib.TOMLDecodeError):  # the position was inside a string
             if tomllib.loads(content) == expected:
                 break
     write_whole(path, content.encode())

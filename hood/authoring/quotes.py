@@ -1,4 +1,4 @@
-"""Find the prose that an answer may quote: its exercise's question, and the lab's introduction."""
+"""Find the prose that a stored answer may quote: the exercise's question, and the introduction."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def problems(chosen: Iterable[PhasePaths], whole: bool = False) -> list[Problem]
 def differences(
     phase: PhasePaths, path: Path, expected: NotebookNode, lesson: Text | None = None
 ) -> Iterator[Problem]:
-    """Compare a committed notebook with a new build of its text; in a lesson, check the outputs."""
+    """Compare a committed notebook with a new build of its text. Check a lesson's outputs, too."""
     shown = phase.relative(path)
     try:
         found = read(path)
@@ -104,7 +104,10 @@ def differences(
 
 
 def as_lines(notebook: NotebookNode, with_outputs: bool) -> list[tuple[str, str]]:
-    """Return a notebook's lines with their places: settings, each cell's metadata and source."""
+    """Return the lines of a notebook's settings, and of each cell's metadata and source.
+
+    Each line comes with its place.
+    """
     kernel, course = notebook.metadata.get("kernelspec", {}), stamp(notebook)
     for key in (CELLS, EXECUTED, JUDGED, OUTPUTS, VERSIONS):
         course.pop(key, None)

@@ -106,7 +106,7 @@ def _parsed(code: str) -> list[ast.stmt]:
 def _statements(
     code: str, known: Collection[str], shown: Collection[int] = ()
 ) -> Iterator[Statement]:
-    """Yield each statement of a block of code; of a loop or a condition, yield only the head.
+    """Yield each statement of a block of code. For a loop or a condition, yield only the head.
 
     Leave out docstrings, and statements in the lines ``shown``.
     """

@@ -1,12 +1,12 @@
 """Compare a lab's prose about its exercises, points and time with its cells.
 
-A lab need not say any of this. If a lab has a statement in one of these forms, the statement must
-be true:
+A lab may leave out all these statements. If a lab has a statement in one of the following forms,
+the statement must be true:
 
     Ten exercises and one question, 40 points, about two and a half hours    in its first paragraph
     without the *further* exercises 4 and 6, which take an hour more
     ## 3 · A heading                                                          numbered headings
-    *Easy, 10 minutes, 3 points: two for rows, one for columns.*              below such a heading
+    *Easy, 10 minutes, 3 points: two for rows, one for columns.*              below each heading
     exercise 7                                                                anywhere in its prose
 
 A lesson says in its first cell how long it takes: "It takes about two and a half hours". This time
@@ -36,9 +36,8 @@ WORDS = (
 TENS = ("", "", "twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
 PHASES = course(course_folder()).phases
 HOUR = 60
-ROUNDED = 15  # minutes: hours are stated to the next half hour
-# Times of a reader who reads a second language, and who answers each question before looking at its
-# answer.
+ROUNDED = 15  # minutes: stated hours are rounded to half hours
+# Times of a reader in a second language, who answers each question before looking at the answer.
 WORDS_A_MINUTE = 200
 MINUTES_TO_ANSWER = 1.5  # a prediction or a drill
 MINUTES_TO_RUN = 0.5  # another code cell: to read and run it
@@ -107,7 +106,10 @@ def sections(lab: Text) -> list[Section]:
 
 
 def label_problems(lab: Text, parts: list[Section]) -> Iterator[Problem]:
-    """A label's points must be the points of the graded cell, and the sum of the label's parts."""
+    """The points in a label must be the points of the graded cell.
+
+    They must also be the sum of the points of the parts in the label.
+    """
     for part in parts:
         said, _, split = part.label.partition(":")
         for match in COUNTED.finditer(said):
@@ -145,7 +147,7 @@ def mention_problems(lab: Text, parts: list[Section]) -> Iterator[Problem]:
     for cell in lab.cells if there else ():
         for match in EXERCISES.finditer(cell.source) if cell.kind == "markdown" else ():
             for lost in sorted(numbers(match[1]) - there):
-                message = f"names exercise {lost}, but the lab's headings end at {max(there)}"
+                message = f"names exercise {lost}, but the lab's last exercise is {max(there)}"
                 yield at(lab, cell, message, cell.source.count("\n", 0, match.start()))
 
 
@@ -246,7 +248,7 @@ def table_problems(lab: Text, name: str) -> Iterator[Problem]:
 def lesson_problems(lesson: Text, name: str) -> Iterator[Problem]:
     """A lesson's hours must be right in its first cell and in the table, rounded to half hours.
 
-    If a lesson takes less than half an hour, its time is half an hour.
+    If a lesson takes less than half an hour, the stated time must be half an hour.
     """
     for phase in _with_hours(name):
         minutes = max(lesson_minutes(lesson), HOUR / 2)
@@ -295,7 +297,7 @@ def first_paragraph(lab: Text) -> str:
 
 
 def line_of(lab: Text, words: str) -> int:
-    """Return the line of the first cell in which some words begin; a line break may divide them."""
+    """Return the line where some words first begin. A line break may divide the words."""
     pattern = r"\s+".join(map(re.escape, words.split()))
     match = re.search(pattern, lab.cells[0].source)
     return lab.cells[0].source.count("\n", 0, match.start()) if match else 0

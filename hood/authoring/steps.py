@@ -3,7 +3,7 @@
 No edit in JupyterLab is lost silently. A built notebook has the fingerprints of its original cells.
 These fingerprints show whether the text or the notebook has changed since the build. If only the
 notebook changed, its cells are written into the text. If both the text and the notebook changed,
-this is a conflict: nothing is written.
+there is a conflict, and nothing is written.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def read_texts(phase: PhasePaths) -> Texts:
 
 
 def text_problems(texts: Texts) -> Iterator[Problem]:
-    """Yield everything that is wrong with a phase's texts, by themselves and with the checks."""
+    """Yield all problems of a phase's texts, also of the texts together with the checks."""
     if texts.lesson:
         yield from page_problems(texts.lesson)
         yield from lesson_problems(texts.lesson, texts.phase.name)
@@ -92,7 +92,7 @@ def text_problems(texts: Texts) -> Iterator[Problem]:
 
 
 def checks_problems(texts: Texts, lab: Text) -> Iterator[Problem]:
-    """Yield what is wrong with a lab's checks and their answers, without judging an answer."""
+    """Yield the problems of a lab's checks and of their answers, without judging an answer."""
     from hood.authoring.answer_rules import answer_problems  # here, because it imports torch
     from hood.judge.catalogue import load_checks, place_of
 
@@ -111,7 +111,7 @@ def checks_problems(texts: Texts, lab: Text) -> Iterator[Problem]:
 
 
 def exercises_elsewhere(phase: PhasePaths) -> dict[str, str]:
-    # names must be unique, because `check` finds an exercise only by its name
+    # exercises' names must be unique, because `check` finds an exercise only by name
     return {
         name: other.name
         for other in phases(phase.root)
@@ -267,11 +267,11 @@ def bring_home(chosen: Iterable[PhasePaths], say: Say) -> None:
     refuse_if_any(problems)
     for phase, text_path, content, path, notebook in changed:
         say(write(phase, text_path, content.encode()))
-        # so that the next build finds later edits of the notebook
+        # so that the next build recognises later edits of the notebook
         notebook.metadata[KEY][CELLS] = fingerprints(parse(str(text_path), content).cells)
         write(phase, path, to_bytes(notebook))
     if not changed:
-        say("no notebook has an edit that its text does not have")
+        say("no notebook has edits that are missing in its text")
 
 
 def edited(text: Text, notebook: NotebookNode, path: str) -> str | None:

@@ -54,7 +54,7 @@ def agents_text(root: Path, folder: str, checks: bool) -> str:
 
     Args:
         root: the course's folder.
-        folder: words for the folder in which to run the command in the text.
+        folder: the folder in which an assistant runs the command of the text, in words.
         checks: whether the copy has the checks and so the solutions.
     """
     rest = TEXT.format(

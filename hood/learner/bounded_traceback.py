@@ -11,7 +11,8 @@ from types import TracebackType
 from typing import Any
 
 FIRST, LAST = 8, 8  # frames of an error that are shown
-ERRORS = 4  # shown errors of a chain, in which each error was raised while another was handled
+# Shown errors of a chain. In a chain, each error was raised while the error before it was handled.
+ERRORS = 4
 
 
 def shortened(trace: TracebackType | None) -> tuple[TracebackType | None, int]:
@@ -56,7 +57,7 @@ class Bounded:
         return lines
 
     def get_parts_of_chained_exception(self, error: Any) -> tuple[Any, Any, Any] | None:
-        """Return the error that was being handled when ``error`` was raised; None to show none."""
+        """Return the error that was handled when ``error`` was raised; None ends the chain."""
         if (parts := self._before(error)) is None:
             return None
         self._errors += 1

@@ -41,7 +41,8 @@ class Given:
 
     texts: dict[str, list[str]] = field(default_factory=dict)  # by `name_of`, newest last
     outputs: set[str] = field(default_factory=set)  # hashes
-    # The cell's name by the hash of its text: older copies have such hashes in their metadata.
+    # The key is the hash of a cell's text, and the value is the cell's name. Older copies have such
+    # hashes in their metadata.
     names: dict[str, str] = field(default_factory=dict)
 
     @classmethod
@@ -55,7 +56,7 @@ class Given:
             return cls()
 
     def add_hashes(self, in_copy: Any) -> None:
-        """Add the hashes in the metadata of an older copy."""
+        """Add to this record the hashes from the metadata of an older copy."""
         cells = in_copy.get("cells") if isinstance(in_copy, dict) else None
         for name, hashes in cells.items() if isinstance(cells, dict) else ():
             if isinstance(hashes, list) and len(hashes) == 2:
@@ -162,7 +163,7 @@ def bring_in(
     if not given:
         changes.at_all.append(
             "It is unknown from which version of the original this copy was made. So every "
-            "difference counts as your change, and an exercise may still start from an old text."
+            "difference counts as your change, and an exercise may still have an old stub."
         )
     places = [list(now).index(name) for name in matched if name]
     if places != sorted(places):

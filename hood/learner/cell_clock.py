@@ -32,7 +32,7 @@ class _Clock:
 
     def __init__(self) -> None:
         self.what = "running"
-        self._place: Any = None  # the handle of the output that is, or will be, the line
+        self._place: Any = None  # the handle of the output that shows the line, or will show it
         self._alone = True  # whether the cell has shown nothing so far
         self._lock = threading.Lock()
         self._over = threading.Event()
@@ -60,7 +60,7 @@ class _Clock:
             self._place.update({}, raw=True)
 
     def _noticing(self, owner: Any, name: str) -> Callable[..., Any]:
-        """Patch a method that shows output, to display an empty output before the first output."""
+        """Patch a method that shows output. Before the first output, display an empty output."""
         method = getattr(owner, name)
 
         def noticing(*args: Any, **kwargs: Any) -> Any:

@@ -2,7 +2,7 @@
 
 Editors rewrite the identity of a cell: some drop nbgrader's metadata, some give new ids. So a cell
 is matched by nbgrader's ``grade_id``, then by its id, by its text, by the names that an answer
-defines, and by a similar text. An answer in words is also matched by its place.
+defines, and by a similar text. An answer in words is also matched by its position.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from nbformat.notebooknode import NotebookNode
 DEFINES = re.compile(
     r"^(?:(?:async[ \t]+)?(?:def|class)[ \t]+(\w+)|(\w+)[ \t]*(?::[^=\n]+)?=(?!=))", re.MULTILINE
 )
-# A link to a lesson, in the form of a lab's text, or to a page of a site. The pattern takes linear
+# A link to a lesson as a lab's text has it, or a link to a page of a site. The pattern takes linear
 # time, because it may read a learner's text.
 LINK = re.compile(
     r"\[(?P<text>[^\[\]]*+)\]\("
@@ -59,7 +59,10 @@ def written(cell: NotebookNode) -> str:
 
 
 def text_of(cell: NotebookNode) -> str:
-    """Return a cell's type and its normal text, which are equal for two cells that count as one."""
+    """Return a cell's type and its normal text.
+
+    Two cells with equal results count as the same cell.
+    """
     return normal(written(cell))
 
 
@@ -155,7 +158,11 @@ def _asked(cell: NotebookNode) -> set[str]:
 
 
 def _between(matched: Sequence[str], order: Sequence[str], index: int) -> range:
-    """Return the positions in a copy between the match of the previous cell and the next match."""
+    """Return the positions in a copy between two matches.
+
+    The first match is the match of the course's previous cell. The second match is the next match
+    in the copy.
+    """
     if index == 0 or order[index - 1] not in matched:
         return range(0)
     start = matched.index(order[index - 1]) + 1
@@ -178,7 +185,10 @@ def _words(text: str) -> Counter[str]:
 
 
 def _alike(mine: NotebookNode, cell: NotebookNode, versions: Iterable[str]) -> float:
-    """Return the likeness of a cell to a version of the course's cell; 0 if it is below ALIKE."""
+    """Return a cell's likeness to the most similar version of the course's cell.
+
+    A likeness below ALIKE counts as 0.
+    """
     if mine.cell_type != cell.cell_type:
         return 0.0
     share = max(likeness(written(mine), version) for version in (written(cell), *versions))
@@ -186,8 +196,11 @@ def _alike(mine: NotebookNode, cell: NotebookNode, versions: Iterable[str]) -> f
 
 
 def most_alike(text: str, versions: Iterable[str]) -> str:
-    """Return the version most similar to a text, in a tie the last one; "" without versions."""
-    newest = reversed(list(versions))  # max() takes the first of several
+    """Return the version that is most similar to a text; "" without versions.
+
+    If several versions are equally similar, return the last of these versions.
+    """
+    newest = reversed(list(versions))  # of equal values, max() takes the first
     return max(newest, key=lambda version: likeness(text, version), default="")
 
 

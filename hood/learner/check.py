@@ -1,10 +1,10 @@
 """Give the verdict of grading in the lab itself: ``check("view_strides")``.
 
-Each lab imports :func:`check`, and each graded cell begins with a call of it, so that the learner
-reads about a mistake before an example below fails. If the environment names a class's service, the
-service judges. Otherwise, if the copy of the course has the checks (a clone has them), these
-checks judge as in grading. In a copy without the checks, such as a class's bundle, a message says
-that the checks are missing.
+Each lab imports :func:`check`. Each graded cell begins with a call of :func:`check`, so that the
+learner reads about a mistake before an example below the call fails. If the environment names a
+class's service, the service judges. Otherwise, if the copy of the course has the checks (a clone
+has them), these checks judge as in grading. In a copy without the checks, such as a class's bundle,
+a message says that the checks are missing.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ NOT_YET = (
 
 
 def say_where_to_work(root: Path = ROOT) -> None:
-    """Display where the learner's copy is, in a notebook in `root/release`.
+    """In a notebook in `root/release`, display where the learner's own copy is.
 
     A lab's first cell imports this module, so the learner reads this before solving anything.
     """
@@ -73,7 +73,7 @@ def solution(name: str) -> None:
     """Show a worked solution of the exercise `name`, folded: code, reasons, other solutions.
 
     :func:`check` shows it below a full verdict. For a question in words, show a model answer and
-    its rubric. The start page lists exercises with a solution that was shown before the answer was
+    its rubric. The start page lists each exercise whose solution was shown before its answer was
     right. A class's copy of the course has no solutions, because it does not have the checks.
     """
     if judges := _judges(UNSOLVED):

@@ -78,7 +78,7 @@ def class_rules(root: Path = ROOT) -> dict[str, Any] | None:
 
 
 def show_contents(root: Path = ROOT, states: Mapping[int, str] = NOTHING) -> None:
-    """Display the table of phases, with links, in the start page of `root` or its copy.
+    """In the start page of `root`, or in its copy, display the table of phases with links.
 
     ``states``: for each phase's number, a few words about the learner's progress.
     """
@@ -104,7 +104,7 @@ def contents_html(root: Path = ROOT, states: Mapping[int, str] = NOTHING) -> str
         fields += (f"{hours}{further}", *due, *state, links or "not written yet")
         rows.append(f"<tr>{''.join(_cell('td', field) for field in fields)}</tr>")
     more = (*(("Lab",) if rules else ()), *(("You",) if states else ()))
-    names = "", "Phase", "When you leave it you can", "Hours", *more, "Open"
+    names = "", "Phase", "After this phase, you can", "Hours", *more, "Open"
     head = "".join(_cell("th", name) for name in names)
     lines = (BACKQUOTED.sub(r"<code>\1</code>", escape(line)) for line in _said(rules))
     said = "".join(f"<p>{line}</p>" for line in lines)
@@ -172,7 +172,7 @@ def show_check_command(lab: str, root: Path = ROOT) -> None:
 
 
 def link_from_start(path: Path, root: Path = ROOT) -> str:
-    """Return the link to a file from the start page, or from the start page's copy if that runs."""
+    """Return the link to a file from the start page, or from the page's copy if the copy runs."""
     mine = root / WORK
     folder = mine if Path.cwd() == mine.resolve() else root / "notebooks"
     return Path(os.path.relpath(path, folder)).as_posix()

@@ -8,8 +8,9 @@ into its copy:
 - If the original of a cell is unchanged, the cell keeps the copy's text. If the learner has not run
   the cell, it gets the new outputs. If the original has changed, the cell gets the new text; lines
   that the learner had added go into a new cell below.
-- The learner's own cells stay behind the cell that they followed. The same is true of an answer to
-  an exercise that no longer exists, and of text in a duplicate of a cell.
+- A cell that the learner added still follows the same cell. If an exercise no longer exists, its
+  answer counts as an added cell. Changed text in a duplicate of a cell also counts as an added
+  cell.
 - An answer in a released lab is copied into a copy that has no answer. The released lab also keeps
   the answer.
 
@@ -99,9 +100,9 @@ def previous(mine: Path) -> Path:
 def refresh(original: Path, mine: Path, root: Path) -> list[str]:
     """Make a learner's copy of a notebook, or bring changes of the original into it.
 
-    Return lines that say what was done; none if a plain copy was made or if there was nothing to
-    do. If one of the two is not a readable notebook, raise an error in UNREADABLE and change
-    nothing.
+    Return lines that say what was done. There are no lines if a plain copy was made, or if there
+    was nothing to do. If the original or the copy is not a readable notebook, raise an error in
+    UNREADABLE and change nothing.
     """
     data = original.read_bytes()
     before = mine.read_bytes() if mine.exists() else None
@@ -120,7 +121,7 @@ def refresh(original: Path, mine: Path, root: Path) -> list[str]:
     for cell in new.cells:
         if not _is_solution(cell) or _is_released(cell):  # otherwise the text is an answer
             given.add(cell, EXECUTED in new.metadata.get(KEY, {}))
-    # First the record: a text in the copy that is not in the record counts as the learner's.
+    # Write the record first: a text of the copy that is not in the record counts as the learner's.
     write_whole(record, given.content())
     if current:
         return []
@@ -163,7 +164,10 @@ def _is_solution(cell: NotebookNode) -> bool:
 
 
 def _is_released(cell: NotebookNode) -> bool:
-    """Return whether a cell has the text that nbgrader released, by its checksum if it has one."""
+    """Return whether a cell has the text that nbgrader released.
+
+    If the cell has a checksum, the checksum decides.
+    """
     said = cell.metadata.get("nbgrader", {}).get("checksum")
     return said is None or said == checksum(cell)
 
@@ -177,7 +181,10 @@ def _relink(cell: NotebookNode, link: Any) -> None:
 
 
 def _link(match: re.Match[str], place: PurePath, copy_place: PurePath) -> str:
-    """Return an original's link for its copy: it leads to the target's copy, if there is one."""
+    """Return an original's link as its copy needs it.
+
+    If the link's target has a copy, the link leads to the target's copy.
+    """
     path, hash_sign, section = match[0].partition("#")
     if not path or ABSOLUTE.match(path):
         return match[0]

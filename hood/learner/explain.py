@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, root: Path = ROOT) -> int:
-    """Print the text. Raises UserError when no lab here has such an exercise."""
+    """Print the text. Raises UserError when no lab here has the exercise."""
     cells = find(args.exercise, root)
     group = next(one for one in groups(cells) if one.name == args.exercise)
     exercise = next(one for one in exercises(cells) if one.name == args.exercise)
@@ -85,12 +85,12 @@ def explained(question: str, code: Iterable[str], verdict: str) -> str:
     if verdict:
         parts.append(f"What its check said:\n\n{fenced(verdict, 'text')}")
     else:
-        parts.append("The check has not run on this answer, or the notebook was not saved later.")
+        parts.append("The check has not run on this answer, or the notebook was not saved since.")
     return "\n\n".join(parts)
 
 
 def without_hints(question: str, shown: int = 0) -> str:
-    """Return a question with its first `shown` hints, and the number of hints that are left out."""
+    """Return a question with its first `shown` hints. A last line counts the hints left out."""
     hints = HINT.findall(question)
     left = len(hints[shown:])
     count = iter(range(len(hints)))
@@ -101,7 +101,7 @@ def without_hints(question: str, shown: int = 0) -> str:
 
 
 def fenced(text: str, language: str) -> str:
-    """Return a text in a fence that is longer than any run of backquotes in it."""
+    """Return a text in a fence that is longer than any run of backquotes in the text."""
     fence = "```"
     while fence in text:
         fence += "`"

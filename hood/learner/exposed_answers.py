@@ -1,4 +1,4 @@
-"""Find files with a course's answers and marks that the wrong account can read.
+"""Find a course's answers and marks that the wrong account can read.
 
 ``python -m hood doctor`` tests all other accounts of a machine. ``python -m
 hood.learner.exposed_answers`` tests the account that runs it. Run the second command in a learner's
@@ -89,7 +89,7 @@ def main(words: list[str]) -> int:
         print(f"answers: this account can read {file}")
     if readable:
         print(
-            "  what to do: give learners the archive of `python -m hood bundle` in place of the "
+            "  what to do: give learners the archive of `python -m hood bundle` instead of the "
             "project. If learners share a machine with the course, make the course's folder "
             "unreadable for them"
         )

@@ -1,4 +1,4 @@
-"""Record what a learner did in a notebook, if the notebook itself has no record of that.
+"""Record those actions of a learner that a notebook itself does not record.
 
 The record says which cells of a lesson or a lab ran and at what time. The record also says which
 drills were answered, and which worked solutions were shown. ``work/.progress`` has a file for each
@@ -34,7 +34,7 @@ class Journal:
     """The record of one notebook."""
 
     cells: dict[str, float] = field(default_factory=dict)  # id: when the cell ran, in order of time
-    drills: dict[str, bool] = field(default_factory=dict)  # question: whether ever answered rightly
+    drills: dict[str, bool] = field(default_factory=dict)  # question: was an answer ever right?
     right: dict[str, float] = field(default_factory=dict)  # exercise: when it first got all points
     # exercise: when its solution was shown, if the answer was not right before
     shown: dict[str, float] = field(default_factory=dict)
@@ -84,7 +84,7 @@ def drill(question: str, right: bool) -> None:
 
 
 def right(exercise: str) -> None:
-    """Record that an exercise had all of its points."""
+    """Record that an answer got all points of an exercise."""
     _note("right", exercise, time.time())
 
 

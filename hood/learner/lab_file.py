@@ -36,7 +36,7 @@ class Exercise:
     section: str = ""  # the id of the cell with the heading; empty if it has no id
     further: bool = False  # whether a class may leave the exercise out
     points: float = 0.0  # the points that it can give
-    earned: float | None = None  # the verdict's points, 0 if it is stale; None without a verdict
+    earned: float | None = None  # the verdict's points; 0 if stale, None without verdict
     stale: float = 0.0  # the time of a verdict on an older answer; 0 if there is none
     words: bool = False  # whether it is a question in words, which a person marks
     cells: tuple[str, ...] = field(default=(), compare=False)  # ids of its cells
@@ -86,7 +86,7 @@ class LabProgress:
         return "; ".join([counts(self.judged, with_exercises=True), *said])
 
     def groups(self) -> Iterator[tuple[str, list[Exercise]]]:
-        """Yield groups of exercises: a text about them, and the exercises."""
+        """Yield groups of exercises, each with a text about the group."""
         stale = [one for one in self.judged if one.stale]
         begun = [e for e in self.judged if e.begun and not e.passing and not e.stale]
         answered = [one for one in self.exercises if one.words and one.begun]
@@ -232,7 +232,10 @@ def verdicts(graded: Cell) -> Iterator[dict[str, Any]]:
 
 
 def _is_of(output: dict[str, Any], graded: Cell, stubs: list[Cell]) -> bool:
-    """Return whether a verdict is on the answer in the file: its stamp or the run order decides."""
+    """Return whether a verdict judged the answer in the file.
+
+    If the verdict has a stamp, the stamp decides, else the order in which the cells ran.
+    """
     ran = output.get("metadata", {}).get(KEY, {}).get("ran")
     if isinstance(ran, list):
         return all(mark(text_of(stub)) in ran for stub in stubs)

@@ -59,7 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--python",
         metavar="PYTHON",
-        help="use this Python, in which the packages are installed already, and install nothing",
+        help="use this Python, which already has the packages, and install nothing",
     )
     parser.add_argument(
         "--no-browser", action="store_true", help="only print the address, and open no browser"
@@ -69,7 +69,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, folder: Path) -> int:
     """Set the folder up and run JupyterLab until it ends; return its exit status."""
     if os.name == "nt":
-        raise UserError("this needs Linux or macOS. On Windows, run it in WSL: wsl --install")
+        raise UserError(
+            "this needs Linux or macOS. On Windows, run this in WSL. `wsl --install` installs WSL"
+        )
     about = course(folder)
     if not (folder / "course.toml").is_file():
         raise UserError(f"expected a course in {folder}, got no course.toml there")
@@ -129,7 +131,7 @@ def set_up(about: Course, gpu: bool | None) -> str:
 
 
 def _ways(about: Course) -> Mapping[str, Sequence[str]]:
-    """Return pip's arguments, for the CPU and, if the course says so, for a GPU."""
+    """Return pip's arguments for the CPU, and for a GPU if ``course.toml`` has them."""
     return {"cpu": about.install} | ({"gpu": about.install_gpu} if about.install_gpu else {})
 
 

@@ -34,10 +34,10 @@ class CellStopped(Exception):
 def show_verdict(name: str) -> None:
     """Judge the exercise ``name`` with what the notebook defines, and display the verdict.
 
-    The lines below it say what to do now. Raises CellStopped when somebody stopped the check. Also
-    raises CellStopped if the answer exceeded its time limit, because the next line of the cell
-    would call the same code without a limit. Raises LookupError if there is no such exercise, and
-    UserError if the setting ``lesson_url`` is not an address.
+    The lines below the verdict say what to do now. Raises CellStopped when somebody stopped the
+    check. Also raises CellStopped if the answer exceeded its time limit, because the next line of
+    the cell would call the same code without a limit. Raises LookupError if there is no such
+    exercise, and UserError if the setting ``lesson_url`` is not an address.
     """
     try:
         phase, check = find_check(name)
@@ -82,7 +82,8 @@ def show_solution(name: str, opened: bool = False) -> None:
     """Display a worked solution of the exercise ``name``, or a model answer to a question in words.
 
     If ``opened`` is not set, the solution is folded. The learner's progress says that the solution
-    was shown. Raises LookupError if there is no such exercise or question, or it has no solution.
+    was shown. Raises LookupError if no exercise or question has this name, or if it has no
+    solution.
     """
     _show_page(name, opened)
     journal.shown(name)

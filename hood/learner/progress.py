@@ -60,7 +60,7 @@ class Progress:
         lines = []
         for lab in self.labs:
             lesson = self.lessons.get(lab.phase.number)
-            read = f"lesson read to “{lesson.title}” ({lesson}); " if lesson else ""
+            read = f"lesson read as far as “{lesson.title}” ({lesson}); " if lesson else ""
             what, shown = self._shown(lab)
             more = f"; {what}: {', '.join(one.name for one in shown)}" if shown else ""
             lines.append(f"{lab.phase.number:02d} {lab.phase.title}: {read}{lab}{more}")
@@ -85,7 +85,8 @@ class Progress:
             if lesson:
                 link = escape(f"{page}#cell-id={lesson.section}" if lesson.section else page)
                 place = f'<a href="{link}">{escape(lesson.title or phase.title)}</a>'
-                read = f"{'all read, last' if lesson.whole else 'read to'} {place}<br>{lesson}"
+                how_far = "all read; last section:" if lesson.whole else "read as far as"
+                read = f"{how_far} {place}<br>{lesson}"
         title = f"{phase.number:02d} {escape(phase.title)}"
         if (path := lab_of(phase, self.root)) is not None:
             title = f'<a href="{escape(link_from_start(path, self.root))}">{title}</a>'
@@ -178,7 +179,7 @@ def _is_old(original: Path, mine: Path) -> bool:
 
 
 def _best(versions: list[LabProgress]) -> LabProgress:
-    """Return a lab's first version, with the best state of each exercise in any version."""
+    """Return a lab's first version. For each exercise, take the best state in any version."""
     first, *others = versions
     if first.trouble:
         return first
@@ -247,7 +248,7 @@ def next_step(labs: Progress, root: Path = ROOT) -> tuple[str, str]:
             begin = "Next" if finished else "Begin"
             words = f"{begin}: lesson {phase.number:02d}, {phase.title}"
             return words, link_from_start(lesson, root)
-    return "Every lab passes its checks: read on in the sources", "../README.md"
+    return "Every lab passes its checks. Next: read more in the sources", "../README.md"
 
 
 def _read_last(labs: Progress) -> Phase | None:

@@ -22,10 +22,10 @@ class Reading:
 
     title: str  # the heading of the section where reading stopped
     section: str  # the id of the cell with that heading
-    share: float  # the share of cells from the first to the lowest one that ran, from 0 to 1
+    share: float  # the share of cells down to the lowest cell that ran, from 0 to 1
     at: float  # when the last cell ran, in seconds since 1970
-    drills: tuple[int, int]  # how many drills were answered rightly, and how many there are
-    predictions: tuple[int, int]  # how many of the drills' cells ran, and how many there are
+    drills: tuple[int, int]  # how many drills have a right answer, and how many drills there are
+    predictions: tuple[int, int]  # how many predictions' cells ran, and how many there are
 
     @property
     def whole(self) -> bool:

@@ -11,7 +11,7 @@ from hood.phase_paths import ROOT, WORK, copy_of
 
 ALIKE = 0.5  # a copy has more than this share of the original's cells
 MOST_FILES = 200  # at most this many notebooks in work/ are read
-MOST_BYTES = 20_000_000  # the largest size of such a notebook
+MOST_BYTES = 20_000_000  # the largest size of a notebook that is read
 
 
 def looks_like(original: Path, root: Path = ROOT) -> Path | None:

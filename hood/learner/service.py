@@ -11,9 +11,9 @@ this kernel has run and shows the card from the reply. In a notebook, learners a
 - `feedback("01_tensors")`: get the page of feedback;
 - `requests()`: show requests for a regrade, and whether each has been answered.
 
-A token identifies the learner: on a hub, the token of JupyterHub; elsewhere, the token that the
-instructor gave, in `OPEN_THE_HOOD_TOKEN`, with or without the learner's name before the token. If a
-call fails, the function prints a sentence that says why.
+A token identifies the learner. On a hub, this is JupyterHub's token. Elsewhere, the instructor
+gives the learner a token, and `OPEN_THE_HOOD_TOKEN` has it, with or without the learner's name
+before it. If a call fails, the function prints a sentence that says why.
 """
 
 from __future__ import annotations
@@ -84,7 +84,8 @@ def show_verdict(name: str) -> None:
     while said["state"] in ("waiting", "running") and time.monotonic() < end:
         if said["state"] == "waiting" and said["place"]:
             place, seconds = said["place"], said["seconds"]
-            cell_clock.say(f"checking {name}: {place} before yours, about {seconds:.0f} s")
+            before = f"{place} in the queue before yours"
+            cell_clock.say(f"checking {name}: {before}, about {seconds:.0f} s")
         said = _json(f"jobs/{said['id']}?wait={HELD}")
     if said["state"] == "replaced":
         print("You started a newer check, which replaced this one.")
@@ -112,7 +113,7 @@ def labs() -> None:
         so_far = "" if lab["final"] or not points else " so far"
         rows.append(f"| {lab['name']} | {_moment(lab['due'])} | {handed_in} | {points}{so_far} |")
     said = [f"{lab['name']}: {lab['hand_ins']}" for lab in answer if lab["hand_ins"]]
-    said += [f"Times are those of {zone}." for zone in {lab["zone"] for lab in answer}]
+    said += [f"All times are in the time zone {zone}." for zone in {lab["zone"] for lab in answer}]
     display(Markdown("\n\n".join(["\n".join(rows), *said])))
 
 

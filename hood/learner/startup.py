@@ -2,8 +2,8 @@
 
 After a kernel died, the new kernel has imported nothing. With this file, a cell that needs a
 missing name ends with a sentence that says what to run. IPython runs the file that `PYTHONSTARTUP`
-names; the course's Jupyter servers set it (`hood/learner/jupyter`). The file defines no name in the
-notebook. In plain Python, or in a notebook outside the course, it does nothing.
+names; the course's Jupyter servers set this variable (`hood/learner/jupyter`). The file defines no
+name in the notebook. In plain Python, or in a notebook outside the course, it does nothing.
 """
 
 

@@ -96,7 +96,7 @@ def show(name: str, card: dict[str, Any], solution: Callable[[str], None] | None
 
 
 def _group(name: str, notebook: Path | None) -> Group | None:
-    """Return the cells of an exercise in a saved notebook; None if it has no such exercise."""
+    """Return the cells of an exercise in a saved notebook; None if the exercise is not there."""
     try:
         exercises = groups(cells_of(notebook)) if notebook else []
         return next((one for one in exercises if one.name == name), None)

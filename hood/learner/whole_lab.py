@@ -29,7 +29,7 @@ CELL_SECONDS = 300  # seconds for a cell in `python -m hood check`; after that, 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     words = (
-        "a lab, such as 01_tensors or 01, to use its notebook in work/; or the path of a notebook"
+        "a lab, such as 01_tensors or 01 (its notebook in work/ runs), or the path of a notebook"
     )
     parser.add_argument("notebook", help=words)
 

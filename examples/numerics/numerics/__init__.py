@@ -1,1 +1,1 @@
-"""What the lessons of this course import, and what its sandboxes start with."""
+"""The modules that this course's lessons import, and the modules that its sandboxes start with."""

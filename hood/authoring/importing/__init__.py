@@ -3,10 +3,10 @@
     NOTEBOOK.ipynb -> phases/NN_name/lab.py, checks/, answers/, solutions.md and TODO.md
 
 `cells` reads the notebook as data, and does not run its code. `nbgrader` and `otter` each turn the
-notebook's cells into an `Assignment` (`assignment`). Both use `solution_cell`, which marks the
-solutions in the way of this project's labs. `tests_read` finds the tests that can become cases, and
-`names` finds the names that cells share. `drafted` names an exercise and divides its points.
-`lab_text` and `check_text` write the texts of the lab and the checks. `draft` writes the other
-files, and the list of what a person must decide. To read another format, write a module like
-`nbgrader` and name it in `command`.
+notebook's cells into an `Assignment` (`assignment`). Both use `solution_cell`, which marks
+solutions as this project's labs do. `tests_read` finds the tests that can become cases, and `names`
+finds the names that cells share. `drafted` names an exercise and divides its points. `lab_text` and
+`check_text` write the texts of the lab and the checks. `draft` writes the other files, and the list
+of what a person must decide. To read another format, write a module like `nbgrader` and name it in
+`command`.
 """

@@ -1,4 +1,4 @@
-"""An assignment as it was read: cells, exercises, questions in words, and undecided things."""
+"""An assignment as it was read: cells, exercises, questions in words, and open decisions."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Other:
 
 @dataclass(frozen=True)
 class Graded:
-    """The place of an exercise's graded cell."""
+    """Marks where an exercise's graded cell is."""
 
     exercise: Exercise
 

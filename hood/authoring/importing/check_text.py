@@ -10,13 +10,13 @@ from hood.authoring.importing.drafted import HIDDEN, Drafted, as_text
 from hood.authoring.importing.names import Imports
 
 LAB_SOLUTION = "from hood.judge.checks.lab_solution import lab_solution\n"
-SECOND = "# TODO: a second right solution, so that the check also tests the lab's own\n"
+SECOND = "# TODO: a second right solution, so that the check also tests the lab's solution\n"
 # Names that a drafted file of checks uses itself.
 OWN_NAMES = {"Case", "Check", "Tolerance", "case", "draw", "lab_solution", "replace"}
 
 
 def variable(name: str, imports: Imports) -> str:
-    """Return the variable and the module of an exercise's check."""
+    """Return a name for the variable of an exercise's check. The module gets the same name."""
     taken = name in OWN_NAMES or name in imports.statements or hasattr(builtins, name)
     return f"{name}_check" if taken else name
 

@@ -78,8 +78,9 @@ def _to_begin(phase: PhasePaths, found: Assignment) -> Iterator[str]:
     )
     if found.exercises:
         yield (
-            "checks/ and answers/: each check compares with the lab's own solution. Write a second "
-            "right solution as its reference, and misconceptions in its file of answers."
+            "checks/ and answers/: each check compares answers with the lab's solution. Write a "
+            "second right solution as the check's reference, and write misconceptions into the "
+            "check's file of answers."
         )
 
 

@@ -68,7 +68,7 @@ class _Cells:
         self.own: dict[str, str] = {}
         self.shared: set[str] = {"check"}  # names of given cells
         # For each exercise: the names that its answer, examples and visible tests need from other
-        # cells, and the names that they define.
+        # cells, and the names that these cells of the exercise define.
         self.needs: dict[str, set[str]] = {}
         self.has: dict[str, set[str]] = {}
         self.below: str | None = None  # the exercise whose graded cell comes next
@@ -97,7 +97,7 @@ class _Cells:
         self._say_what_is_missing()
 
     def _code(self, cell: Other) -> TextCell:
-        """Return a cell outside of answers.
+        """Return the text's cell for a cell that belongs to no answer.
 
         A cell that defines names, and that needs no answers, becomes a given cell.
         """

@@ -1,4 +1,4 @@
-"""Read in the code of cells which names they import, define and use."""
+"""Find the names that the code of cells imports, defines and uses."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def defined(source: str) -> set[str]:
 
 
 def used(source: str) -> set[str]:
-    """Return the names that a cell reads, and that no statement of the cell binds."""
+    """Return the names that a cell reads but does not bind."""
     read: set[str] = set()
     bound: set[str] = set(dir(builtins))
     for node in _nodes(source):

@@ -105,10 +105,14 @@ def _given_and_answer(cell: Cell) -> tuple[str, str]:
 
 
 def _tests(found: Assignment, cell: Cell, name: str) -> None:
-    """Add a cell with tests to an exercise that defines a name in it, else to the last exercise."""
+    """Add a cell with tests to an exercise.
+
+    It is the last exercise that defines a name which the cell uses. If there is none, it is the
+    last exercise above the cell.
+    """
     if "AUTOTEST" in cell.source:
         found.open.append(
-            f"{name}: it has AUTOTEST lines, which make tests. Write them as asserts."
+            f"{name}: it has AUTOTEST lines, which make tests. Write these tests as asserts."
         )
     earlier = [*reversed(found.exercises)]
     asked = used(cell.source)

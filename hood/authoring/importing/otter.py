@@ -49,7 +49,8 @@ class _Question:
     answer: list[str] = field(default_factory=list)  # words
     code: list[str] = field(default_factory=list)  # other cells
     tests: list[Asserts] = field(default_factory=list)
-    points: list[float | None] = field(default_factory=list)  # of each test, where it says so
+    # The points of each test; None if the test does not state its points.
+    points: list[float | None] = field(default_factory=list)
 
     @property
     def name(self) -> str:
@@ -148,7 +149,7 @@ def _assignment_config(found: Assignment, config: Mapping[str, Any]) -> None:
 
 
 def _take(question: _Question, block: str, cell: Cell) -> None:
-    """Add a cell inside a question."""
+    """Add a cell to a question; ``block`` is the kind of block that the cell is in."""
     code = cell.kind == "code"
     if block == "tests":
         if code:
@@ -181,7 +182,7 @@ def _take_test(question: _Question, cell: Cell) -> None:
 def _unwrapped(source: str) -> str:
     """Return a test in which the body of each test function replaces the function.
 
-    Otter calls such a function with names of the learner's notebook. Two kinds of functions are not
+    Otter calls a test function with names of the learner's notebook. Two kinds of functions are not
     replaced: a function that gets the learner's whole notebook as `env`, and a function that
     returns something.
     """
@@ -274,7 +275,7 @@ def _without_marks(source: str) -> str:
 
 
 def _shares(question: _Question, found: Assignment) -> list[float]:
-    """Return the points of each test by Otter's rules, or of the question if it has no tests."""
+    """Return the points of each test by Otter's rules; without tests, the question's points."""
     said, own = question.config.get("points"), question.points
     count = len(own)
     if isinstance(said, list):
@@ -298,7 +299,7 @@ def _shares(question: _Question, found: Assignment) -> list[float]:
 
 
 def _one(question: _Question, found: Assignment) -> float:
-    found.open.append(f"{question.name}: it has no points. Otter counts 1, and so does the draft.")
+    found.open.append(f"{question.name}: it has no points. Otter and the draft count 1 point.")
     return 1
 
 

@@ -1,4 +1,4 @@
-"""Find the tests that can become cases: a call with literal arguments, and what it must give.
+"""Find the tests that can become cases: a call with literal arguments, and its expected result.
 
 These forms are read, with `f` a function of the exercise:
 
@@ -12,9 +12,9 @@ These forms are read, with `f` a function of the exercise:
     f(2)                                    whose output is stored
     a = [2]; f(a); assert a == [4]          a list that the call changes
 
-If the test gives a name to a literal or to such a call, the literal or call replaces the name. If
-the answer is a value `x` instead of a function, the same forms are read with `x` in place of
-`f(2)`.
+A test may first give a name to a literal or to a call of `f`. Then the literal or the call replaces
+the name. If the answer is a value `x` instead of a function, `x` takes the place of `f(2)` in all
+forms.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class _NoCase(Exception):
 def read_tests(
     test: Asserts, functions: Collection[str], imports: Imports, values: Collection[str] = ()
 ) -> Iterator[Asked | Left]:
-    """Yield each test of some code: as a case, or with the reason why it is no case.
+    """Yield each test of some code as a case, or with the reason why it can't become a case.
 
     `functions` and `values` are the names that the exercise's solution defines. `imports` are the
     imports of the notebook.
@@ -134,10 +134,9 @@ class _Reader:
         self.values = values
         self.functions = functions
         self.imports = imports
-        # For each name to which the test gives a literal, or a call with literal arguments: this
-        # value.
+        # The literals, and the calls with literal arguments, by the names that the test gives them.
         self.known: dict[str, ast.expr] = {}
-        # Calls that may have changed an argument, by the name that the test gave the argument.
+        # Calls that may have changed an argument, by the argument's name in the test.
         self.changed: dict[str, Asked] = {}
 
     def read(self, body: Sequence[ast.stmt], output: str | None) -> Iterator[Asked | Left]:
@@ -146,7 +145,7 @@ class _Reader:
             if isinstance(statement, SILENT) or _is_text(statement):
                 continue
             if isinstance(statement, ast.FunctionDef) and statement.name.startswith("test"):
-                yield from self.read(statement.body, None)  # Otter calls such a function
+                yield from self.read(statement.body, None)  # Otter calls a test function
                 continue
             if self.changes(statement) and not (last and output):
                 continue
@@ -195,7 +194,7 @@ class _Reader:
         return False
 
     def _tests(self, statement: ast.stmt, output: bool) -> bool:
-        """Return whether a statement may test something, and does not only prepare a test."""
+        """Return whether a statement may be a test, not only the preparation of a test."""
         match statement:
             case ast.Assign() | ast.AnnAssign():
                 return False

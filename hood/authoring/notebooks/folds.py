@@ -1,9 +1,9 @@
 """Additions to a lesson's notebook for JupyterLab: folded answers to predictions, and buttons.
 
 A lesson asks for a prediction. The answer is the next output, with the paragraph below this output.
-A section needs the definitions of the sections above it. A link may lead a reader into the middle
-of a lesson, so a button below each heading runs the cells above. When a notebook's cell is compared
-with the text of the lesson, the additions are ignored.
+The build folds this answer. A section needs the definitions of the sections above. A reader may
+come by a link into the middle of a lesson, so a button below each heading runs all cells above.
+When a notebook's cell is compared with the text of the lesson, the additions are ignored.
 """
 
 from __future__ import annotations
@@ -72,7 +72,9 @@ def folded(markdown: str) -> str:
 
 
 def fold_answers(notebook: NotebookNode) -> None:
-    """Fold answers to predictions: the outputs before the next markdown, and its first paragraph.
+    """Fold the answer to each prediction.
+
+    The answer is the outputs before the next markdown cell, and the first paragraph of that cell.
 
     In place of folded outputs, JupyterLab shows three dots and the first line of the first output.
     So an output without data is put first.

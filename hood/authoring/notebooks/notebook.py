@@ -137,8 +137,8 @@ def from_node(node: NotebookNode) -> TextCell:
 def cell_ids(cells: Sequence[TextCell]) -> list[str]:
     """Return an id for each cell: nbgrader's id, its heading's slug, or a hash of the content.
 
-    No other cell has the id that nbgrader gives to a cell, because a learner's copy is compared
-    with the lab by these names.
+    If nbgrader gives an id to a cell, no other cell has this id, because these ids are used to
+    compare a learner's copy with the lab.
     """
     named = [nbgrader_metadata(cell.header) for cell in cells]
     seen = Counter(str(one["grade_id"]) for one in named if one)

@@ -25,14 +25,14 @@ REGIONS = {
 
 
 def regions(source: str, begin: str, end: str) -> list[tuple[int, int]]:
-    """Return pairs of line indices (of `begin`, of `end`).
+    """Return pairs of line indices: the line of `begin`, and the line of `end`.
 
     Raises ValueError if a line has no partner.
     """
     found: list[tuple[int, int]] = []
     opened: int | None = None
     for index, line in enumerate(source.split("\n")):
-        # nbgrader finds the words anywhere in a line, so it accepts an inexact delimiter.
+        # nbgrader searches the words anywhere in a line, so nbgrader accepts an inexact delimiter.
         words = next((word for word in (begin, end) if word.strip("#= ") in line), None)
         if words is None:
             continue

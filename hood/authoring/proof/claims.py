@@ -3,10 +3,10 @@
 A part of an exercise rests on a claim if one of its cases compares a fact that only the learner's
 process reports: a driver's observation, shared storage, or a claim that a case states in words. The
 part rests on a rule if a learner who breaks the rule loses the part's points. A learner who forges
-the claim, or evades the rule, may get these points without the exercise's work. Sometimes such a
-learner must still do a part of the work, so the count may be too large, but never too small.
+the claim, or evades the rule, may get these points without the exercise's work. But this learner
+may still have to do a part of the work. So the count may be too large, but never too small.
 
-The claim that inputs did not change is not counted, because a learner who forges it must still
+One claim is not counted: that inputs did not change. A learner who forges this claim must still
 compute the values.
 """
 
@@ -60,7 +60,9 @@ class Count:
 
 
 def count(check: Check, seed: str) -> Count:
-    """Count the points of an exercise, from what its reference returns in the cases of one seed.
+    """Count the points of an exercise.
+
+    The count rests on the values that the reference returns in the cases of one seed.
 
     Raises UserError if this machine can't run all parts of the exercise.
     """
@@ -119,7 +121,7 @@ def _table(title: str, what: str, counts: Mapping[str, Count], total: str) -> Ta
 def rows_of(content: str) -> dict[str, Count]:
     """Return the counts in a page's table: lab -> counts.
 
-    Raises UserError if the page has no place for the table.
+    Raises UserError if the page lacks the lines around the table.
     """
     _, found, rest = content.partition(BEGIN)
     table, ended, _ = rest.partition(END)

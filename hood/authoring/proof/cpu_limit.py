@@ -12,7 +12,9 @@ from hood.judge.connection.rpc_client import OutOfTime
 
 @contextlib.contextmanager
 def limited_to(seconds: float) -> Iterator[list[int]]:
-    """End a block silently after some seconds of CPU time. The yielded list is empty until then.
+    """End a block silently after some seconds of CPU time.
+
+    The yielded list is empty until the block is ended.
 
     Ctrl-C inside the block still raises KeyboardInterrupt. Garbage collection is off in the block,
     because it can take longer than the block itself.

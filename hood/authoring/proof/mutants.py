@@ -79,7 +79,7 @@ class Trial:
         return line.of in ("", self.right.name) and self.mutant.is_edit(line.old, line.new)
 
     def is_free(self, check: Check) -> bool:
-        """Return whether the change is in a text that the check leaves free."""
+        """Return whether the change is in a text that learners may choose."""
         return any(line.new is None and self.is_meant(line) for line in check.equivalents)
 
 
@@ -201,7 +201,7 @@ class _Judge:
 
 
 def _timed(work: Callable[[], T]) -> tuple[float, T]:
-    """Do and time some work; return the CPU seconds that a mutant gets for it, and its result."""
+    """Do some work; return the CPU seconds that a mutant gets for it, and the work's result."""
     began = time.process_time()
     found = work()
     return LEAST_SECONDS + 10 * (time.process_time() - began), found

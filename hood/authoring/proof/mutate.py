@@ -1,4 +1,4 @@
-"""Make mutants of Python code: each has one small change, like a mistake in one place.
+"""Make mutants of Python code. A mutant has one small change, like a mistake in one place.
 
 The changes are the usual changes of mutation testing (comparisons, arithmetic, constants, branches,
 removed calls), and a few for tensors: another dtype, ``keepdim``, a ``dim`` moved by one. Texts for
@@ -75,10 +75,10 @@ class Mutant:
 
 
 def mutants(code: str, lines: Collection[int] | None = None) -> list[Mutant]:
-    """Return every mutant of some code, each once.
+    """Return every mutant of some code, without duplicates.
 
-    ``lines`` are the lines to change, counted from 1; all if not given. Raises SyntaxError if the
-    code does not parse.
+    ``lines`` are the lines to change, counted from 1. By default, all lines are changed. Raises
+    SyntaxError if the code does not parse.
     """
     tree = ast.parse(code)
     before = ast.unparse(tree)
@@ -98,7 +98,7 @@ def mutants(code: str, lines: Collection[int] | None = None) -> list[Mutant]:
 
 
 def _places(node: ast.AST) -> Iterator[tuple[ast.AST, str, int | None, ast.AST]]:
-    """Yield the parent, field, list index (or None) and node of every node that may be changed."""
+    """Yield the nodes that may change, each as: parent, field, list index (or None), node."""
     said = next((names for kind, names in SAID.items() if isinstance(node, kind)), ())
     for name, value in list(ast.iter_fields(node)):
         if name in said:
@@ -208,7 +208,7 @@ def _negated(node: ast.If | ast.IfExp | ast.While) -> Iterator[ast.AST]:
 
 
 def _moved(number: ast.expr) -> Iterator[ast.expr]:
-    """Yield a number plus one and minus one; nothing for a constant (other code changes it)."""
+    """Yield a number plus one and minus one. Skip constants, because other code changes them."""
     if not isinstance(number, ast.Constant):
         yield ast.BinOp(number, ast.Add(), ast.Constant(1))
         yield ast.BinOp(number, ast.Sub(), ast.Constant(1))

@@ -1,4 +1,4 @@
-"""Run stored answers without what they print: the build's own messages must stay readable."""
+"""Run stored answers, and hide their output, so that the build's messages stay readable."""
 
 from __future__ import annotations
 

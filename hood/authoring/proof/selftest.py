@@ -1,4 +1,4 @@
-"""Test that each check accepts every right solution, and rejects and names its misconceptions.
+"""Test that each check accepts right solutions, and rejects and names its misconceptions.
 
 ``python -m hood selftest`` runs every check against its own candidates and prints the table. The
 test suite also runs every check, with a new seed in each run. A candidate runs among the lab's own
@@ -94,7 +94,7 @@ class Fault:
     exercise: str
     kind: str  # "misconception", "alternate", "solution", "stub" or "reference"
     name: str  # of a misconception or alternate, otherwise ""
-    said: str  # the result, and the expected one
+    said: str  # the result, and the expected result
     error: Exception | None = None  # the exception that the check's own code raised, if any
 
     def __str__(self) -> str:
@@ -134,7 +134,7 @@ def drawn(things: Sequence[T], most: int, seed: str) -> list[T]:
 
 
 def prove(check: Check, seed: str, lab: LabCode, most: int = 0) -> Proof:
-    """Run a check against its candidates, the lab's solution, a stub, and again the reference.
+    """Run a check against its candidates, the lab's solution and a stub, then the reference again.
 
     ``most`` is the number of alternates to run, and also the number of misconceptions to run. The
     seed chooses these candidates. If ``most`` is 0, all candidates run.
@@ -175,7 +175,7 @@ def prove(check: Check, seed: str, lab: LabCode, most: int = 0) -> Proof:
         if named and verdict.earned == full:
             return (
                 f"{who} is right: it earns all {full:g} points, expected {expected:g}. Move it to "
-                f'[right."{named}"] if the text allows it, or add a case that it fails'
+                f'[right."{named}"] if the question allows it, or add a case that this answer fails'
             )
         if verdict.earned != expected:
             return f"{who} earns {verdict.earned:g}, expected {expected:g}{_lost(verdict)}"

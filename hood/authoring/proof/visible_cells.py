@@ -15,7 +15,7 @@ from hood.authoring.notebooks.regions import BEGIN_HIDDEN
 from hood.authoring.proof.quiet import quiet
 from hood.grader.course_sandbox import of_course
 
-# Functions that report mistakes only to a person, such as the verdict in the notebook, are skipped.
+# Functions that only report mistakes to a person, such as `check`, are skipped.
 SKIPPED = ("hood.learner.check",)  # and modules that the course names
 
 
@@ -63,8 +63,8 @@ def refusal(cells: tuple[str, ...], names: Mapping[str, Any]) -> str:
 def with_inner_classes(cell: str) -> str:
     """Return a solution cell, and after it copies of the classes inside its functions.
 
-    A candidate is a single function, so its classes are inside it. A learner writes them outside,
-    where the visible cells can use them.
+    A candidate is a single function, so its classes are inside it. A learner writes classes outside
+    the function, where the visible cells can use the classes.
     """
     tree = ast.parse(cell)
     functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]

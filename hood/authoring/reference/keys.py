@@ -60,7 +60,7 @@ def parts(hint: Any) -> Iterator[type[schema.Part]]:
 
 
 def keys(kind: type, places: Mapping[type, str]) -> Iterator[list[str]]:
-    """Yield a row for each key that a class describes: its name, value, default and sentence."""
+    """Yield a row for each key that a class describes: name, value, default and meaning."""
     said, hints = of_fields(kind), typing.get_type_hints(kind, include_extras=True)
     for name, default in defaults(kind).items():
         yield [code(name), f"{words(hints[name], places)}{default}", said[name]]

@@ -26,7 +26,7 @@ def top(_root: Path) -> Iterator[str]:
     for heading, group in top_level.GROUPS.items():
         yield f"## {heading}"
         rows = ([code(name), markdown(said), holds(name)] for name, said in group.items())
-        yield table(["name", "what it is", "holds"], rows)
+        yield table(["name", "what it is", "contains"], rows)
 
 
 def holds(name: str) -> str:

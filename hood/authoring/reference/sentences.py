@@ -49,7 +49,7 @@ def attributes(text: str) -> dict[str, str]:
 
 
 def of_fields(kind: type) -> dict[str, str]:
-    """Return a description for each name of a field or member of a class and its bases."""
+    """Return a description for each field or member of a class and of its base classes."""
     found: dict[str, str] = {}
     for one in reversed(kind.__mro__):
         if one.__module__.startswith("hood."):

@@ -160,7 +160,7 @@ def executed_with(lesson: Path, about: Course) -> str:
 def clear(folder: Path) -> None:
     """Make a folder, or empty a folder of an earlier build; refuse any other folder with files."""
     if folder.exists() and any(folder.iterdir()) and not (folder / MADE).exists():
-        raise UserError(f"{folder} has files that no site has: move the folder away")
+        raise UserError(f"{folder} has files that are not part of a site: move these files away")
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     (folder / MADE).touch()

@@ -25,7 +25,9 @@ FILE_LINK = re.compile(r"\[([^]]+)\]\(([^)#\s:]+)\)")
 
 
 def write_docs(root: Path, sources: Path) -> dict[str, list[str]]:
-    """Write the guides' pages into `sources`. Return the entries of each heading of the first page.
+    """Write the guides' pages into `sources`, and return the entries for the contents.
+
+    The entries are grouped by the headings of the first page.
 
     Pages that are linked above the first heading are entries of an empty heading, below the first
     page. A page that is linked several times is below the first heading that links to it. A course

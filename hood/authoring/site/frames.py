@@ -37,7 +37,7 @@ Views = dict[str, dict[str, Any]]  # the views of a page, by cell, then by outpu
 def frames_of(
     lessons: Iterable[PhasePaths], cache: Path, say: Callable[[str], None], workers: int
 ) -> dict[PhasePaths, Path]:
-    """Return for each lesson the folder with its views; execute lessons that have none yet.
+    """Return for each lesson the folder with its views. Execute lessons that have no folder yet.
 
     The folders are in `cache`. Folders of earlier texts are removed. If a lesson can't be executed,
     `say` reports it, and the lesson's page shows the pictures of the committed notebook.

@@ -44,7 +44,7 @@ OPTION = re.compile(r"<summary[^>]*>(.*?)</summary>", re.DOTALL)
 FOLD = '<details class="prediction"><summary>Show what happens</summary>'
 END = "</details>"
 HREF = re.compile(r"(?<=\]\()[^()\s]+(?=\))")
-# How the text of a page refers to the repository.
+# The words with which a page's text refers to the repository.
 SOURCE = re.compile(r"\[([^\]]+)\]\(repository:\)")
 View = dict[str, Any]  # a view of hood.authoring.site.frames
 

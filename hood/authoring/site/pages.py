@@ -26,7 +26,7 @@ class Page:
     notebook: Path  # the built notebook, or a file of Markdown
     title: str
     below: tuple[tuple[str, str], ...] = ()  # titles and addresses of pages below it
-    guides: Mapping[str, Sequence[str]] = field(default_factory=dict)  # the guides, by headings
+    guides: Mapping[str, Sequence[str]] = field(default_factory=dict)  # the guides, by heading
 
     @property
     def is_words(self) -> bool:

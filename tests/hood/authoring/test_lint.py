@@ -66,14 +66,14 @@ REFUSALS = {
     "points of a stub": (
         'solution="tensor_bytes"',
         'solution="tensor_bytes" points=2',
-        "points belong to a test or a task",
+        "only a test or a task can have points",
         '# %% solution="tensor_bytes"',
     ),
     "total": (
         "points: 5",
         "points: 6",
-        "the header says points: 6, but the cells add up to 5: write points: 5, or leave `points` "
-        "out",
+        "the header says `points: 6`, but the cells have 5 points together: write `points: 5`, or "
+        "leave `points` out",
         "points: 6",
     ),
     "unknown setting": (
@@ -263,7 +263,7 @@ def test_a_region_below_the_last_function_is_accepted():
 def test_all_problems_are_reported_at_once():
     content = LAB.replace("points: 5", "points: 9").replace(" points=2", "").replace("setup", "a b")
     messages = " ".join(problem.message for problem in lab_problems(lab(content)))
-    assert "add up to 3" in messages
+    assert "have 3 points together" in messages
     assert "has no points" in messages
     assert "is not a name" in messages
 

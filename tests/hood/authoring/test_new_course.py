@@ -74,7 +74,7 @@ def test_a_new_course_passes_its_own_tests(course):
     for words in (["build", "--check"], ["selftest"], ["mutants"], ["demo", "01"]):
         done = hood(course, *words)
         assert done.returncode == 0, done.stdout + done.stderr
-    assert "scores are the predicted ones" in done.stdout
+    assert "scores agree with the predictions" in done.stdout
     assert (course / "reports" / "01_words" / "index.html").is_file()
 
 

@@ -138,7 +138,7 @@ def test_the_lab_must_be_clear_and_exist(project):
     (project.root / "phases" / "02_more" / "lab.py").rename(
         project.root / "phases" / "02_more" / "lesson.py"
     )
-    with pytest.raises(UserError, match="2 has no lab: expected one of 01"):
+    with pytest.raises(UserError, match="choose a phase that has a lab: 01"):
         new_exercise.phase_with_lab(project.root, "2")
 
 

@@ -318,7 +318,7 @@ def test_an_edit_is_copied_into_the_text(course, no_kernel):
     assert bring_home(course) == ["phases/01_rows/lab.py: written"]
     build(course)
     assert check(course) == []
-    assert bring_home(course) == ["no notebook has an edit that its text does not have"]
+    assert bring_home(course) == ["no notebook has edits that are missing in its text"]
 
 
 def test_points_changed_in_jupyterlab_are_copied_into_the_text(course):
@@ -346,7 +346,7 @@ def test_a_conflict_lists_both_sides_and_writes_nothing(course):
 def test_the_same_edit_on_both_sides_is_no_conflict(course, no_kernel):
     (course.phase / "lab.py").write_text(LAB.replace("Solve it", "Work through it"))
     edit(course, SOURCE, set_source(0, "Solve it", "Work through it"))
-    assert bring_home(course) == ["no notebook has an edit that its text does not have"]
+    assert bring_home(course) == ["no notebook has edits that are missing in its text"]
     build(course)
     assert check(course) == []
 

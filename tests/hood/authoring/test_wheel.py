@@ -91,7 +91,7 @@ def test_a_newer_course_keeps_answers_and_other_files(place, files, tmp_path):
     (folder / "hood" / "learner" / "check.py").write_text("old")
     said = opened(place, tmp_path, "--folder", "mine").stdout
     assert ": 2 of " in said
-    assert "Notebooks that differed: 1, kept as .previous-NAME beside the new ones." in said
+    assert "Changed notebooks: 1. The old versions are beside them, as .previous-NAME." in said
     assert (folder / RELEASE).read_bytes() == files[RELEASE]
     kept = folder / "release" / "00_hello" / ".previous-00_hello.ipynb"
     assert json.loads(kept.read_text())["cells"][0]["source"] == "my answer"

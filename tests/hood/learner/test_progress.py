@@ -357,10 +357,10 @@ def test_a_lesson_shows_where_reading_stopped(tmp_path):
     assert (reading.drills, reading.predictions) == ((1, 2), (1, 2))
     assert reading.share == pytest.approx(7 / 8), "down to the lowest cell that ran"
     assert found.hours_left(found.labs[0]) == pytest.approx(hours - TENSORS.hours[0] * 7 / 8)
-    assert "lesson read to “One” (1 of 2 drills, 1 of 2 predictions)" in repr(found)
+    assert "lesson read as far as “One” (1 of 2 drills, 1 of 2 predictions)" in repr(found)
     text = Text()
     text.feed(found._repr_html_())
-    assert "read to One" in text.words
+    assert "read as far as One" in text.words
     assert "01_tensors.ipynb#cell-id=one" in text.links
     assert step(tmp_path) == ("Continue: lesson 01, One", "01_tensors.ipynb#cell-id=one")
     journal_of(tmp_path, f"lesson_{TENSORS.name}", cells={"c1": 1.0, "c5": 2.0})

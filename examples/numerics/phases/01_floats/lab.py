@@ -25,7 +25,7 @@ from hood.learner.check import check
 #
 # Write `ulp(x)`, which returns the distance from the absolute value of the finite float `x` to the next larger `float64`, as a float. A power of two belongs to the wider side. For 0 and for subnormal numbers the distance is $2^{-1074}$.
 #
-# Calculate it from the exponent: don't call a function that knows it or finds the next number, such as `math.ulp`, `math.nextafter` or `np.spacing`.
+# Calculate it from the exponent: don't call a function that returns the distance or the next number, such as `math.ulp`, `math.nextafter` or `np.spacing`.
 #
 # <details><summary>Where is the exponent?</summary>
 #
@@ -68,7 +68,7 @@ verify("ulp", ulp)
 #
 # <details><summary>Which root is bad?</summary>
 #
-# The one in which $-b$ and the square root have different signs. So calculate the other one first, for a positive and for a negative $b$.
+# The root in which $-b$ and the square root have different signs. So calculate the other root first, for a positive and for a negative $b$.
 # </details>
 # <details><summary>And the bad root?</summary>
 #
@@ -111,7 +111,7 @@ verify("quadratic", quadratic)
 #
 # <details><summary>The order of the lines</summary>
 #
-# `squares` needs the distance from the old mean and from the new one. So keep the first distance in a variable before you change the mean.
+# `squares` needs the distance from the old mean and the distance from the new mean. So keep the first distance in a variable before you change the mean.
 # </details>
 # <details><summary>One step by hand</summary>
 #

@@ -35,7 +35,7 @@ from hood.learner.check import check
 # </details>
 # <details><summary>Which months are missing?</summary>
 #
-# After `reindex` to the twelve months, `isna()` says it. So ask before you fill the gaps with 0. `pd.RangeIndex(1, 13, name="month")` has the right labels, name and dtype.
+# After `reindex` to the twelve months, `isna()` says which months are missing. So call it before you fill the gaps with 0. `pd.RangeIndex(1, 13, name="month")` has the right labels, name and dtype.
 # </details>
 
 # %% solution="monthly"

@@ -42,7 +42,7 @@ class Learner:
     name: str
     story: str  # what this learner did, in a few words
     data: bytes  # the bytes of the submitted notebook
-    predicted: Mapping[str, float | None]  # points by graded cell; None where it has no mark
+    predicted: Mapping[str, float | None]  # points by graded cell; None for a cell without mark
     filename: str  # the notebook's name, without folders
 
 
@@ -92,11 +92,11 @@ def right(lab: SampleLab) -> list[Submission]:
 
 
 def _mistaken(lab: SampleLab) -> list[Submission]:
-    """Return submissions with every misconception at least once; a few are more frequent.
+    """Return submissions with every misconception at least once, and a few misconceptions often.
 
-    Each learner has a few misconceptions, in different exercises, and is right in the others. As in
-    a real class, several learners make the same mistakes in the first exercises. One more learner
-    makes the most frequent mistake in every exercise.
+    Each learner has a few misconceptions in different exercises, and solves the other exercises. As
+    in a real class, several learners make the same mistakes in the first exercises. One more
+    learner makes the most frequent mistake in every exercise.
     """
     most = max(1, ceil(len(lab.exercises) * 0.6))
     learners: list[dict[SampleExercise, Candidate]] = []

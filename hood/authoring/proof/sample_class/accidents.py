@@ -24,7 +24,7 @@ class Submission:
 
     story: str  # what the learner did, in a few words
     notebook: Any  # what was handed in: a notebook, or the bytes of a file
-    earns: Mapping[str, float | None]  # points by graded cell; None where it has no mark
+    earns: Mapping[str, float | None]  # points by graded cell; None for a cell without mark
     filename: str = ""  # the file's name, if it differs from the lab's name
 
 
@@ -93,8 +93,7 @@ def _warns(lab: SampleLab, _: SampleExercise) -> Submission:
 def _warning(source: str, names: Collection[str]) -> str:
     """Return a cell in which the functions with these names first print a warning.
 
-    The warning's line is in the functions themselves, because there a rule for work by hand sees
-    it.
+    The line with the warning is inside the functions, because rules for work by hand look there.
     """
     lines = source.splitlines()
     for node in reversed(ast.parse(source).body):

@@ -67,7 +67,7 @@ class SampleLab:
     exercises: tuple[SampleExercise, ...]
 
     def full(self) -> dict[str, float]:
-        """Return all points of each exercise that can be earned on this machine."""
+        """Return, for each exercise, all points that can be earned on this machine."""
         return {e.name: float(e.check.earnable(e.missing)) for e in self.exercises}
 
     def solved(self, answers: Mapping[str, str] = MappingProxyType({})) -> NotebookNode:
@@ -90,7 +90,7 @@ def find(nb: NotebookNode, grade_id: str) -> NotebookNode:
 def position(nb: NotebookNode, grade_id: str) -> int:
     """Return the index of the cell with an id.
 
-    Raises ValueError if no cell has it.
+    Raises ValueError if no cell has this id.
     """
     ids = [cell.metadata.get("nbgrader", {}).get("grade_id") for cell in nb.cells]
     return ids.index(grade_id)

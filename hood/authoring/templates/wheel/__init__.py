@@ -1,4 +1,4 @@
-"""The command of a course's wheel: put the course into a folder, or update it there, and open it.
+"""The command of a course's wheel: put or update the course in a folder, and open the course.
 
 The course is beside this module as the learner's archive, ``course.zip``. This module writes the
 folder's files. ``hood.learner.launch``, which the archive contains, does everything else.
@@ -38,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     written, kept = lay_down(files, folder)
     print(f"{about['title']} is in {folder}: {written} of {len(files)} files are new.", flush=True)
     if kept:
-        print(f"Notebooks that differed: {kept}, kept as .previous-NAME beside the new ones.")
+        print(f"Changed notebooks: {kept}. The old versions are beside them, as .previous-NAME.")
     try:
         call = [sys.executable, "-m", "hood.learner.launch", *options]
         return subprocess.run(call, cwd=folder, check=False).returncode

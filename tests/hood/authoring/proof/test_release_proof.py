@@ -34,7 +34,7 @@ def test_every_score_is_as_predicted(graded_course, graded):
     ]
     assert differences == []
     assert graded_course.status == 0
-    assert "scores are the predicted ones" in graded_course.printed
+    assert "scores agree with the predictions" in graded_course.printed
     assert graded_course.left == []
 
 

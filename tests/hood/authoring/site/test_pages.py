@@ -261,7 +261,7 @@ def test_pages_of_an_earlier_build_are_removed_and_foreign_folders_stay(tmp_path
     mine = tmp_path / "mine" / "thesis.html"
     mine.parent.mkdir()
     mine.touch()
-    with pytest.raises(UserError, match="has files that no site has"):
+    with pytest.raises(UserError, match="has files that are not part of a site"):
         clear(mine.parent)
     assert mine.exists()
 

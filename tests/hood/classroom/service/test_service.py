@@ -331,7 +331,7 @@ def test_a_learner_sees_the_classs_times_and_hands_in_a_lab_by_its_name(
     rows = [
         f"| {LAB} | 5 April 2020, 02:30:00 | {came} |  |" for came in ("not yet", f"{at}, late")
     ]
-    zone = ["", "Times are those of Pacific/Auckland."]
+    zone = ["", "All times are in the time zone Pacific/Auckland."]
     assert [text.split("\n") for text in shown] == [[*head, row, *zone] for row in rows]
 
 

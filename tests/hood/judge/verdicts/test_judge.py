@@ -484,7 +484,7 @@ def test_proof_finds_a_check_that_cannot_fail():
     (fault,) = prove(lax, "s", LabCode()).faults
     assert str(fault) == (
         "lax: misconception “wrong” is right: it earns all 1 points, expected 0. Move it to "
-        '[right."wrong"] if the text allows it, or add a case that it fails'
+        '[right."wrong"] if the question allows it, or add a case that this answer fails'
     )
     assert (fault.kind, fault.name) == ("misconception", "wrong")
 
