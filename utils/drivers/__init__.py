@@ -21,7 +21,7 @@ from hood.judge.connection.drivers import driver as driver
 
 
 def draw_into(tensors: Iterable[Tensor], seed: int, size: float = 1.0) -> None:
-    """Fill tensors with normal random numbers from a seed, without torch's global generator."""
+    """Fill tensors with normally distributed numbers, without torch's global generator."""
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for tensor in tensors:
