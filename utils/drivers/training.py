@@ -477,13 +477,13 @@ def steps_of_lines(
 
 
 def band(log: Mapping[str, list], unit: float, max_norm: float, momentum: float) -> list[float]:
-    """Return how far the losses of a run may be from the losses of a float32 run, step by step.
+    """Return for each step how far a loss may be from the loss in a float32 run.
 
-    ``log`` has the ``"losses"``, ``"norms"`` and ``"rates"`` of the float32 run's steps. ``unit``
-    is the unit roundoff of the numbers that the other run multiplies. Gradients are clipped at
+    ``log`` has the ``"losses"``, ``"norms"`` and ``"rates"`` of that run's steps; ``unit`` is the
+    unit roundoff of the numbers that the other run multiplies; gradients are clipped at
     ``max_norm``.
     """
-    widths, apart = [], 0.0  # apart: the largest distance between the weights of the two runs
+    widths, apart = [], 0.0  # and how far apart the two runs' weights may be
     for loss, norm, rate in zip(log["losses"], log["norms"], log["rates"], strict=True):
         widths.append(unit + 2**-18 * loss + norm * apart)
         apart += rate / (1 - momentum) * 3 * unit * min(norm, max_norm)
