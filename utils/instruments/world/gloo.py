@@ -115,9 +115,7 @@ def _wait(children: dict[int, int], folder: Path, seconds: float) -> None:
         if time.monotonic() > deadline:
             late = [rank for rank in children.values() if not (folder / f"{rank}.pt").exists()]
             ranks = ", ".join(map(str, sorted(late)))
-            raise NoGloo(
-                f"the time limit is {seconds:g} s, but these ranks have not ended: {ranks}"
-            )
+            raise NoGloo(f"after {seconds:g} s these ranks have not ended: {ranks}")
         time.sleep(0.005)
 
 
