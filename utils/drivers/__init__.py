@@ -29,7 +29,7 @@ def draw_into(tensors: Iterable[Tensor], seed: int, size: float = 1.0) -> None:
 
 
 def gradients(value: Tensor, inputs: Sequence[Tensor], upstream: Tensor | None = None) -> list[Any]:
-    """Return the gradient of each input, or None."""
+    """Return the gradient of each input, or None for an input without a gradient."""
     if not value.requires_grad:
         return [None] * len(inputs)
     return list(torch.autograd.grad(value, inputs, upstream, allow_unused=True))

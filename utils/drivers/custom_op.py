@@ -210,7 +210,7 @@ def registered(
     except Exception as error:
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         said = f"{type(error).__name__}: {lines[0] if lines else ''}".replace(short, "softmax")
-        # torch's message has the variable's name, which differs between answers
+        # torch's message contains the name of a variable, and answers have different names
         raise OperatorError(re.sub(r"`\w+\.register_fake`", "`register_fake`", said)) from error
 
 

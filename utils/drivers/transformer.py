@@ -311,8 +311,8 @@ def small_model(kind: str, seed: int, eos: int = 2, layers: int = 2) -> Any:
 def small_words(eos: int = 2, pad: bool = True) -> list[str]:
     """Return the words of a small folder in the order of their ids.
 
-    The first word is pad, or "." if ``pad`` is False. The second word is bos. The end token is at
-    ``eos``.
+    The first word is pad, or "." if ``pad`` is False. The second word is bos. The end
+    token has the id ``eos``.
     """
     words = [SPECIAL[0] if pad else ".", SPECIAL[1], *LETTERS]
     words.insert(eos, SPECIAL[2])

@@ -123,7 +123,7 @@ def _anchor(link: Link) -> str:
 
 
 def narrowest(width: int) -> int:
-    """Return the smallest width, in CSS pixels, of a picture that is `width` CSS pixels wide."""
+    """Return the least width to which a page shrinks a picture of `width` CSS pixels."""
     return min(width, NARROWEST)
 
 

@@ -85,7 +85,7 @@ def compiled(
     if align is not None:
         arguments["ALIGN"] = align
 
-    # A launch makes constants of strides of 1, and of arguments with names in capitals.
+    # A launch turns strides of 1 into constants. Arguments with names in capitals are constants, too.
     constants = {
         key: value for key, value in arguments.items() if key.isupper() or key.endswith("stride")
     }

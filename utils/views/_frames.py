@@ -1,4 +1,6 @@
-"""The pictures of a view for a page without a kernel, made in advance for its controls' positions.
+"""Makes the pictures of a view in advance, for a page without a kernel.
+
+A picture shows the view for one combination of positions of the controls.
 
 If there are only a few combinations of positions, each combination has a picture. Otherwise, long
 ranges are thinned evenly. If there are still too many combinations, the first pictures are for

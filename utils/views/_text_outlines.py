@@ -102,9 +102,9 @@ def _snap(length: float) -> float:
 def cut(
     words: str, width: float, *, size: float = 14, mono: bool = False, middle: bool = True
 ) -> str:
-    """Return `words` in at most `width` CSS pixels: wider words lose their middle.
+    """Return `words`, cut off if they are wider than `width` CSS pixels.
 
-    middle: if False, they lose their end instead.
+    middle: whether to cut off the middle of the words. Otherwise the end is cut off.
     """
     shorter = (
         f"{words[: keep - keep // 2]}…{words[-(keep // 2) :]}" if middle else f"{words[:keep]}…"

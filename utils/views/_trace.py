@@ -1,6 +1,6 @@
 """Events of a trace as a tree: nested events, their self time, and their phase.
 
-Times are in nanoseconds, as `instruments.traces.Event` has them.
+Times are in nanoseconds, as in `instruments.traces.Event`.
 """
 
 from __future__ import annotations

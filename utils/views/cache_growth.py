@@ -29,7 +29,7 @@ class Strip:
 def cache_growth(
     cache: Sequence[tuple[Tensor, Tensor]], config: MiniGPTConfig, *, prompt: int = 1
 ) -> None:
-    """Show the bytes of a cache, and how much cheaper it makes the step that reads each word.
+    """Show the bytes of a cache, and for each word how much cheaper the cache makes its step.
 
     cache: for each layer, the keys and the values, each (B, H, T, d).
     config: the model's config.

@@ -56,7 +56,7 @@ def read(events: Sequence[Event]) -> list[Event]:
 
 
 def rows_of(lane: str) -> int:
-    """Return the number of rows of a lane. The host has one for each kind, and a stream has one."""
+    """Return how many rows a lane has: for the host a row for each kind, for a stream one row."""
     return 1 if lane.startswith("gpu") else len(KINDS)
 
 

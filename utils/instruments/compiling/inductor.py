@@ -202,8 +202,8 @@ def _described_gpu(args: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
 def loops(code: str) -> str:
     """Return the loops of a C++ module that Inductor wrote, in a readable form.
 
-    The statements stay the same. Casts of numbers and conditions that are always true are left out,
-    and indentation replaces braces.
+    The statements stay the same. Casts of numbers are left out, and so are conditions that are
+    always true. Indentation replaces braces.
     """
     return "\n\n".join(_tidy(body) for body in KERNEL.findall(code))
 

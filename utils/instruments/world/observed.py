@@ -13,7 +13,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 
 def reduced_buckets(ddp: DistributedDataParallel) -> list[int]:
-    """Return a list that gets the number of elements of each bucket when DDP reduces the bucket.
+    """Return a list. When DDP reduces a bucket, the bucket's number of elements is appended to it.
 
     This uses DDP's communication hook. The hook replaces DDP's averaging, so it also averages.
     """
