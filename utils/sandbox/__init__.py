@@ -1,8 +1,8 @@
 """What the engine's sandboxes must know about this course: imports of kernels, and compilation.
 
 `course.toml` names this package, and :class:`hood.grader.inside.course_sandbox.CourseSandbox` says
-what each name here is for. Learners' kernels can read this package. So it contains no name that a
-kernel could not import itself.
+what each name here is for. Learners' kernels can read this package. So it names only modules
+that a kernel can import, too.
 """
 
 from __future__ import annotations

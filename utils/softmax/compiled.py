@@ -85,7 +85,8 @@ def compiled(
     if align is not None:
         arguments["ALIGN"] = align
 
-    # A launch turns strides of 1 into constants. Arguments with names in capitals are constants, too.
+    # A launch turns strides of 1 into constants. Arguments with names in capitals are also
+    # constants.
     constants = {
         key: value for key, value in arguments.items() if key.isupper() or key.endswith("stride")
     }

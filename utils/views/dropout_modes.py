@@ -1,4 +1,4 @@
-"""The effect of a layer with two modes on some numbers, in training and in eval."""
+"""The effect of a layer on some numbers, in training mode and in eval mode."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ class Collective:
 
     kind: str  # ``all_reduce``, ``all_gather``, ``reduce_scatter``, ``broadcast`` or ``barrier``
     bytes: int  # bytes of one rank's input; for a broadcast, bytes of the source's input
-    # the shape of one rank's tensor, or of the first tensor of the rank's list; None for a barrier
+    # the shape of a rank's tensor, or of the first tensor in a rank's list; None for a barrier
     shape: tuple[int, ...] | None
     posted: tuple[float, ...]  # when each rank requested it
     end: float  # when the last rank requested it; a collective takes no additional time

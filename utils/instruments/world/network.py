@@ -157,9 +157,9 @@ class _Network:
     def run(self) -> Outcome:
         """Run all ranks until they end, and close those that did not end.
 
-        A rank may wait inside `with torch.no_grad()`. When its program is closed, it leaves this
-        block, which sets the mode of the thread. If this happened later, it would change the
-        caller's mode.
+        A rank may wait inside `with torch.no_grad()`. When its program is closed, the end of this
+        block sets autograd's mode. So programs are closed here, and then the caller's mode is
+        restored.
         """
         outside = torch.is_grad_enabled()
         try:
