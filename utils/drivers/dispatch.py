@@ -61,7 +61,7 @@ PROGRAMS: dict[str, Callable[..., Tensor]] = {
     "a matrix and a vector": lambda x: x @ x[0] + x[0] @ x[0],
     "attention": lambda q, k, v: torch.softmax(q @ k.transpose(-1, -2), dim=-1) @ v,
     "linear": F.linear,
-    # a sum of one column, which is stretched: its sizes differ from the product's sizes
+    # the first argument has one column and is broadcast, so its shape differs from the product's
     "a sum of products": lambda total, a, b: torch.baddbmm(total[..., :1], a, b, beta=2),
 }
 

@@ -70,7 +70,7 @@ class Corpus:
     # more lines of these two kinds, to tune a baseline
     tune_seen: tuple[Line, ...]
     tune_held_out: tuple[Line, ...]
-    # held-out combinations whose words all occur in other cells, too
+    # held-out combinations of which each word also occurs in other cells
     composed: frozenset[Combination]
     own_form: frozenset[Combination]  # held-out combinations with a word that no other cell has
 

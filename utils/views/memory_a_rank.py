@@ -1,4 +1,4 @@
-"""The memory of a model in training at each rank: each part in full, or a share of it."""
+"""The memory that a model's training takes at each rank, with complete and divided parts."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def memory_a_rank(
 
 
 def read(model: nn.Module | Mapping[str, int]) -> Units:
-    """Return the units of a model. Each parameter is counted once, at its first place."""
+    """Return the units of a model. A parameter of several units is counted only in the first."""
     found: dict[str, int] = {}
     if isinstance(model, nn.Module):
         seen: set[int] = set()

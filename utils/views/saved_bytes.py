@@ -21,7 +21,7 @@ from utils.views._view import present
 ROW, BAR, LINES = 36, 24, 4
 LEFT, ROOM = MARGIN + 140, INNER - 140 - 84  # the space of the bars, between names and sizes
 MOST = 7  # saved tensors that are named
-# these operations do no arithmetic, and are not shown
+# operations that do no arithmetic, so they are not shown
 MOVES = ("view", "permute", "expand", "unsqueeze", "getitem")
 CUTS: Mapping[str, tuple[str, float]] = {
     "plain cut": ("plain", 1.0),

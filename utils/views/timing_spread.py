@@ -1,4 +1,4 @@
-"""The timings of two versions as two clouds of points with quartiles, and in the runs' order."""
+"""The timings of two versions: two clouds of points with quartiles, and the runs in order."""
 
 from __future__ import annotations
 
