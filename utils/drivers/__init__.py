@@ -21,7 +21,7 @@ from hood.judge.connection.drivers import driver as driver
 
 
 def draw_into(tensors: Iterable[Tensor], seed: int, size: float = 1.0) -> None:
-    """Fill tensors with normal random numbers from a seed, without torch's global generator."""
+    """Fill tensors with normally distributed numbers, without torch's global generator."""
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for tensor in tensors:
@@ -29,7 +29,7 @@ def draw_into(tensors: Iterable[Tensor], seed: int, size: float = 1.0) -> None:
 
 
 def gradients(value: Tensor, inputs: Sequence[Tensor], upstream: Tensor | None = None) -> list[Any]:
-    """Return the gradient of each input, or None."""
+    """Return the gradient of each input, or None for an input without a gradient."""
     if not value.requires_grad:
         return [None] * len(inputs)
     return list(torch.autograd.grad(value, inputs, upstream, allow_unused=True))

@@ -23,9 +23,9 @@ WRITES: Mapping[str, Callable[[Tensor], Any]] = {
 
 
 class Layers:
-    """A function with weights. The function records how often it runs and which tensors it makes.
+    """A function of two layers. It records how often it runs and which tensors it makes.
 
-    ``weights`` are the weights of its two layers, (D, H) and (H, D). If the function is ``tied``,
+    ``weights`` are the weights of the two layers, (D, H) and (H, D). If the function is ``tied``,
     the second layer also uses the first layer's weight. ``dropout`` is the share of the hidden
     numbers that each run drops.
     """
@@ -72,7 +72,7 @@ class Layers:
     "parameters",
     observed={
         "runs": "how often the function runs",
-        "alive": "how many bytes that the function makes are alive between forward and backward",
+        "alive": "how many tensors that the function makes are alive between forward and backward",
         "drawn": "which random numbers come afterwards",
         "refused": "whether backward refuses",
     },
@@ -97,22 +97,29 @@ def checkpoints(
 ) -> dict[str, Any]:
     """Return the results of ``checkpointed(function, *inputs)``, forward and backward.
 
-    The ``wanted`` inputs require a gradient. ``weights`` has an entry for each function of a chain;
-    each result is the first input of the next function. ``upstreams`` are the gradients of the
-    output, one for each backward through the same graph. torch's generator begins at ``seed``;
-    before each backward, ``draws`` numbers are drawn from it. The parameters' ``.grad`` is ``old``
-    at first. ``computed``: the inputs are not leaves, and the first one is also used outside the
-    function. ``twice``: the first input is also the second. ``tied``: each function uses the first
-    of its parameters twice. ``written``: the input that is changed, how (a key of ``WRITES``), and
-    after how many backwards; input -1 is a separate tensor with the numbers of the first.
-    ``before``: the inputs were changed before the call: the last input once, and each other input
-    one time more often than the input after it. ``count``: whether to count ``alive``.
+    wanted: for each input, whether it requires a gradient.
+    weights: the weights of each function of a chain. The result of a function is the first input
+        of the next function.
+    upstreams: the gradient of the output for each backward. All backwards use the same graph.
+    seed: the seed of torch's generator at the start.
+    draws: how many random numbers are drawn before each backward.
+    old: the value of the parameters' ``.grad`` before the call.
+    computed: whether the inputs are results of an operator, and not leaves. Then the first input is
+        also used outside the function.
+    twice: whether the first input is passed a second time, as the second argument.
+    tied: whether each function uses its first weight twice.
+    written: a change of an input: the input's index, a key of ``WRITES``, and the number of
+        backwards before the change. For the index -1, a copy of the first input is changed.
+    before: whether the inputs are changed before the call. The last input is changed once. Each
+        other input is changed once more than the next input.
+    count: whether to count ``alive``.
 
-    Returns the ``gradients`` of the inputs (zeros for a missing gradient) and of the ``parameters``
-    after each backward. ``runs`` is the number of runs of the functions after the forward and after
-    each backward. ``alive`` is the number of their tensors that were alive before the first
-    backward. ``drawn`` has random numbers that were drawn at the end. ``refused`` is the number of
-    the backward, from 0, that raised a RuntimeError and ended the run.
+    ``gradients`` has the gradients of the inputs after each backward, with zeros for a missing
+    gradient. ``parameters`` has the gradients of the parameters. ``runs`` has the number of runs of
+    the functions after the forward, and after each backward. ``alive`` is the number of the
+    functions' tensors that are alive before the first backward. ``drawn`` has three random numbers
+    that are drawn at the end. If a backward raises a RuntimeError, the run ends, and ``refused`` is
+    the index of this backward. Otherwise ``refused`` is None.
     """
     functions = [Layers(pair, dropout, tied=tied) for pair in weights]
     parameters = [p for function in functions for p in (function.first, function.second)]

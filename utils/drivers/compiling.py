@@ -40,11 +40,11 @@ def program(steps: Sequence[Step]) -> Callable[..., list[Tensor]]:
     """Return a function of ``x`` and some weights that does the steps one after the other.
 
     Some steps call a function: ``relu``, ``gelu``, ``sin``, ``square`` and ``softmax`` (over the
-    last dimension). Some call a method: ``neg``, ``exp`` and ``sum`` (of a dimension). ``scale``
-    multiplies by a number, and ``first`` takes the first of some chunks. ``linear`` uses the next
-    weight. ``again`` goes back to the original ``x``. ``keep`` makes the value an additional
-    result. ``break`` breaks the graph, at most twice. The function returns the kept values, and the
-    last value.
+    last dimension). Some steps call a method: ``neg``, ``exp`` and ``sum`` (over a dimension).
+    ``scale`` multiplies by a number. ``first`` splits the value into chunks and takes the first
+    chunk. ``linear`` uses the next weight. ``again`` goes back to the original ``x``. ``keep`` adds
+    the value to the results. ``break`` breaks the graph. A program has at most two breaks. The
+    function returns the kept values and the last value.
     """
     pieces: list[list[Step]] = [[]]
     for step in steps:
@@ -83,9 +83,9 @@ def program(steps: Sequence[Step]) -> Callable[..., list[Tensor]]:
 
 @contextlib.contextmanager
 def fresh() -> Iterator[None]:
-    """Reset the compiler before and after, and suppress its log.
+    """Reset the compiler before and after the context, and suppress the compiler's log.
 
-    If an operation fails on Dynamo's fake tensors, the operation's own message is raised.
+    If an operation fails on Dynamo's fake tensors, an error with the operation's message is raised.
     """
     torch._dynamo.reset()
     try:
@@ -133,7 +133,7 @@ def hand(backend: Callable, graph: Captured) -> Callable:
 
 
 def copied(gm: torch.fx.GraphModule) -> torch.fx.GraphModule:
-    """Return a module with a copy of the graph; its nodes have the same names and metadata."""
+    """Return a module with a copy of the graph. The nodes keep their names and metadata."""
     graph = torch.fx.Graph()
     graph.output(graph.graph_copy(gm.graph, {}))
     return torch.fx.GraphModule(gm, graph)
@@ -153,11 +153,13 @@ def report(
 ) -> dict[str, Any]:
     """Give the graphs of a program to the learner's backend, one after the other, and run them.
 
-    make_backend: the learner's function; it gets an empty list and returns a backend; the backend
-    fills the list.
-    steps: those of :func:`program`, for ``x`` and ``weights``. Returns ``report``, the list;
-    ``results``, the result of each graph, computed by the function from the backend; ``gradient``,
-    the gradient of the last result's sum with respect to x, or None.
+    make_backend: the learner's function. It gets an empty list, and returns a backend that fills
+        the list.
+    steps: the steps of the program, as in :func:`program`. The program gets ``x`` and ``weights``.
+
+    ``report`` is the filled list. ``results`` has the result of each graph, computed by the
+    function that the backend returned. ``gradient`` is the gradient of the last result's sum with
+    respect to x, or None.
     """
     written: list[Any] = []
     backend = make_backend(written)
@@ -181,7 +183,7 @@ def report(
 
 
 def count_as_torch_does(calls: Sequence[tuple[tuple[int, ...], torch.dtype, float]]) -> list[int]:
-    """Return the number of graphs after each call ``f(x, k)``.
+    """Return how many graphs torch has compiled after each call of ``x * k``.
 
     ``calls`` has a tuple (shape of x, dtype of x, k) for each call.
     """
@@ -200,9 +202,8 @@ def count_as_torch_does(calls: Sequence[tuple[tuple[int, ...], torch.dtype, floa
 def compiled(function: Callable, *calls: Sequence[Tensor]) -> dict[str, Any]:
     """Compile a function that returns one tensor, without ``fullgraph``, and call it.
 
-    ``values`` and ``gradients`` have one item for each call; a gradient is the gradient of the
-    value's sum with respect to the first argument. ``graphs`` is the number of graphs that a
-    backend got.
+    ``values`` has the value of each call. ``gradients`` has the gradient of each value's sum with
+    respect to the first argument. ``graphs`` is the number of graphs that a backend got.
     """
     from torch._dynamo.testing import CompileCounter
 
@@ -218,8 +219,8 @@ def compiled(function: Callable, *calls: Sequence[Tensor]) -> dict[str, Any]:
     return {**found, "graphs": counter.frame_count}
 
 
-# Calls that a backend may find in a graph, with a tensor and a dimension. An operator without a
-# dtype can't replace some of them.
+# Calls on a tensor x and a dimension dim that a backend may find in a graph. An operator without
+# a dtype can't replace some of these calls.
 FORMS: dict[str, Callable[[Tensor, int], Tensor]] = {
     form: eval(f"lambda x, dim: {form}".replace("float64", "torch.float64"))
     for form in (
@@ -249,7 +250,7 @@ FORMS: dict[str, Callable[[Tensor, int], Tensor]] = {
 
 
 def sharper(x: Tensor) -> Tensor:
-    """softmax(1.5 * x) over the last dimension, so that the numbers show where it is used."""
+    """Return softmax(1.5 * x) over the last dimension. Its values differ from softmax(x)."""
     e = (1.5 * x - (1.5 * x).detach().amax(-1, keepdim=True)).exp()
     return e.div(e.sum(-1, keepdim=True))
 
@@ -259,9 +260,10 @@ def calling(
 ) -> str:
     """Return the text of a function ``run(x)`` that calls some of FORMS and returns their values.
 
-    Each of the ``forms`` has its dimension. The first gets x, the second x / 2, the third x / 3
-    ...; if they are ``chained``, each gets the result of the previous form. ``names`` are the names
-    of the values; by default y0, y1 ...
+    ``forms`` has pairs of a form and a dimension. The first form gets x, the second form gets
+    x / 2, the third form gets x / 3, and so on. If the forms are ``chained``, each form after the
+    first gets the result of the previous form. ``names`` are the names of the values, by default
+    y0, y1, and so on.
     """
     names = names or [f"y{number}" for number in range(len(forms))]
     lines = ["def run(x):"]
@@ -292,10 +294,11 @@ def replaced(
 ) -> dict[str, Any]:
     """Give the graph of a function that calls some of FORMS to the learner's backend, and run it.
 
-    ``make_backend`` is the learner's function of an operator; it gets :func:`sharper`. ``forms``
-    are the function's text, or the arguments of :func:`calling`. ``g`` is the upstream gradient of
-    each of the ``values``; without ``g`` there is no ``gradient`` of x. ``again``: the backend gets
-    the graph twice, and the last result is run.
+    ``make_backend`` is the learner's function. It gets the operator :func:`sharper`, and returns a
+    backend. ``forms`` is the text of the function that is compiled, or an argument of
+    :func:`calling`. ``g`` is the upstream gradient of each of the ``values``. Without ``g`` there
+    is no ``gradient`` of x. With ``again``, the backend gets the graph twice, and the second result
+    is run.
     """
     text = forms if isinstance(forms, str) else calling(forms, chained)
     graph = _captured_text(text, tuple(x.shape), x.dtype)
@@ -321,9 +324,10 @@ def _captured_minigpt(config: MiniGPTConfig) -> tuple[MiniGPT, Captured]:
 def replaced_in_minigpt(
     make_backend: Callable, config: MiniGPTConfig, seed: int, tokens: Tensor
 ) -> dict[str, Any]:
-    """Run a MiniGPT's step with the learner's backend; the loss is a sum of squared probabilities.
+    """Run a forward and a backward of a MiniGPT with the learner's backend.
 
-    Returns the ``probabilities`` of tokens (1, context), and the ``gradients``, name -> gradient.
+    ``probabilities`` are the model's probabilities for tokens of shape (1, context). The loss is
+    the sum of the squared probabilities. ``gradients`` maps a parameter's name to its gradient.
     """
     model, graph = _captured_minigpt(config)
     model.zero_grad()
@@ -342,12 +346,13 @@ def replaced_in_minigpt(
 def joint_graph(
     steps: Sequence[Step], shapes: Sequence[tuple[int, ...]], fixed: Sequence[int] = ()
 ) -> tuple[torch.fx.GraphModule, int]:
-    """Return a step's joint graph, in the form for a partitioner, and the number of outputs.
+    """Return a program's joint graph, as a partitioner gets it, and the number of forward outputs.
 
-    The graph is a copy for each caller; outputs is the number of forward outputs. Each `detach` is
-    removed, because it has no effect.
-    steps: those of :func:`program`, without a break. shapes: the shapes of x and of the weights.
-    fixed: the shapes of tensors that need no gradient.
+    Each caller gets a new copy of the graph. Each `detach` is removed, because it has no effect.
+
+    steps: the steps of the program, as in :func:`program`, without a break.
+    shapes: the shapes of x and of the weights.
+    fixed: the indices in ``shapes`` of the tensors that require no gradient.
     """
     key = tuple(map(tuple, steps)), tuple(map(tuple, shapes)), tuple(fixed)
     joint, outputs = _traced_jointly(*key)
@@ -390,19 +395,20 @@ def on_joint(
     *names: Sequence[str],
     fixed: Sequence[int] = (),
 ) -> Any:
-    """Return the result of the learner's function for a step's joint graph.
+    """Return the result of the learner's function for a program's joint graph.
 
-    The function takes the graph and lists of ``names`` of nodes, or the graph and the number of the
-    forward's outputs.
+    The function gets the graph and the ``names``, which are lists of nodes' names. Without
+    ``names``, it gets the graph and the number of forward outputs.
     """
     joint, outputs = joint_graph(steps, shapes, fixed)
     return function(joint, *names) if names else function(joint, outputs)
 
 
 class Counting:
-    """A backend that counts its graphs and passes them on.
+    """A backend that counts its graphs and passes them to another backend.
 
-    It records the graphs' functions, and the shapes of the graphs' inputs except parameters.
+    It records the functions that the graphs call. It also records the shapes of the graphs' inputs
+    that are not parameters.
     """
 
     def __init__(self, inner: str) -> None:
@@ -442,15 +448,21 @@ def run_head(
 ) -> dict[str, Any]:
     """Let the learner's ``compiled_head(model, backend)`` compile a MiniGPT's head, and call it.
 
-    Inductor is slow, so it compiles only a head that is one graph with the operator.
+    Inductor is slow, so it compiles the head only if the head is one graph that contains the
+    operator.
 
-    ``width`` and ``words`` are the sizes of the head; ``seed`` decides its weights. ``calls`` have
-    hidden states and a temperature each, and ``g`` is the upstream gradient of each call's
-    probabilities. ``inner`` is the backend that compiles the counted graphs. After each call all
-    parameters grow by the share ``trained``. Returns the ``gradients`` of hidden states, weight and
-    bias for each call; ``graphs``, the number of compiled graphs; ``operator``, whether one of them
-    has phase 05's operator; ``hidden``, whether one of them got the hidden states, in rows of any
-    shape.
+    width: the size of a hidden state.
+    words: the number of words.
+    seed: the seed of the head's weight and bias.
+    calls: the hidden states and the temperature of each call.
+    g: the upstream gradient of each call's probabilities.
+    inner: the backend that compiles the counted graphs.
+    trained: the share by which the weight and the bias grow after each call.
+
+    ``values`` has the probabilities of each call. ``gradients`` has the gradients of the hidden
+    states, the weight and the bias for each call. ``graphs`` is the number of compiled graphs.
+    ``operator`` is True if a graph contains phase 05's operator. ``hidden`` is True if a graph gets
+    the hidden states. Their first dimensions may be joined or split.
     """
     if inner == "inductor":
         traced = run_head(make, width, words, seed, calls, g, trained=trained)
@@ -496,7 +508,7 @@ TEXTS = Path(__file__).parent / "written"
 
 
 def written(name: str) -> str:
-    """Return the text of a module that Inductor wrote; the first lines state its origin.
+    """Return the text of a module that Inductor wrote. Its first lines state the origin.
 
     name: ``mlp_gpu``, ``mlp_backward_cpu`` or ``head_backward_cpu``.
     """

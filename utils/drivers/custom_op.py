@@ -48,7 +48,7 @@ def _row_softmax(
     ACC: tl.constexpr,
     FIRST: tl.constexpr,
 ):
-    """A softmax as in exercise 2; with FIRST, a load names a cache policy."""
+    """A softmax as in exercise 2. With FIRST, each load names a cache policy."""
     row = tl.program_id(0).to(tl.int64)
     column = tl.arange(0, BLOCK)
     inside = column < columns
@@ -59,7 +59,7 @@ def _row_softmax(
     tl.store(y_ptr + row * y_row + column * y_column, y, mask=inside)
 
 
-NAMESPACE = "lab05"  # numbers of the operators that are registered here, each under a new name
+NAMESPACE = "lab05"  # each operator that is registered here gets a new name with the next number
 _numbers = itertools.count()
 
 Forward = Callable[[torch.Tensor], torch.Tensor]
@@ -72,11 +72,11 @@ def cut(
     column_stride: int = 1,
     beside: float = float("nan"),
 ) -> torch.Tensor:
-    """Return the values, (rows, columns), as a view of a larger storage of NaN.
+    """Return the values, (rows, columns), as a view of a larger storage that is full of NaN.
 
     If a kernel reads outside its rows, the kernel's result contains NaN. A write outside the rows
     is detected. There is space for a block of lanes before and after the view. By default there is
-    a gap of 3 between rows. ``beside`` is the filling in place of NaN.
+    a gap of 3 numbers between rows. ``beside`` replaces the NaN around the view.
     """
     rows, columns = values.shape
     row_stride = columns * column_stride + 3 if row_stride is None else row_stride
@@ -109,7 +109,10 @@ def fill(function: Callable, *tensors: torch.Tensor) -> dict[str, Any]:
 
 @driver(observed={WHOLE: "that the launched kernels compile for sm_90"})
 def compiled(function: Callable, *tensors: torch.Tensor, target: str = "sm_90") -> bool:
-    """Return whether a function launches kernels, and all of them compile for a GPU."""
+    """Return whether all kernels that a function launches compile for a GPU.
+
+    Raises LookupError if the function launches no kernel.
+    """
     with recorded_launches() as launches:
         function(*tensors)
     if not launches:
@@ -139,10 +142,11 @@ def compile_softmax(
     result: torch.dtype | None = None,
     evict: str = "",
 ) -> str:
-    """Return the H100's PTX of the course's row softmax; by default for contiguous rows.
+    """Return the PTX of the course's row softmax for an H100.
 
-    ``result``: the output's dtype; by default the input's. ``evict``: ``evict_first`` or
-    ``evict_last``, a hint for the cache with each load.
+    By default the rows are contiguous. ``result`` is the dtype of the output, by default the dtype
+    of the input. ``evict`` is ``evict_first`` or ``evict_last``: each load gives this hint to the
+    cache.
     """
     x = torch.empty(1, dtype=dtype).as_strided((1, columns), (0, 0))
     y = torch.empty(1, dtype=result or dtype).as_strided((1, columns), (0, 0))
@@ -158,10 +162,11 @@ def compile_softmax(
 def pieces(slope: float = 0.0, factor: float = 1.0) -> tuple[Forward, Backward]:
     """Return a right forward and backward: softmax(x + bias) over the last dimension, in Triton.
 
-    Both launch kernels, which have no autograd and cannot run on fake tensors. The forward returns
-    a contiguous result for any x of one dimension or more; the backward computes the gradient of x,
-    contiguous, from the result and its gradient. The bias of column i is ``slope * i``, and the
-    gradient is multiplied by ``factor``, so that no other softmax gives the same numbers.
+    Both functions launch kernels. The kernels have no autograd, and cannot run on fake tensors. The
+    forward takes any x of one or more dimensions, and returns a contiguous result. The backward
+    takes the result and the gradient of the result, and returns the gradient of x, contiguous. The
+    bias of column i is ``slope * i``, and the gradient is multiplied by ``factor``. So no other
+    softmax gives the same numbers.
     """
     from utils.softmax import run
 
@@ -182,8 +187,9 @@ def registered(
 ) -> Iterator[Callable[[str], Any]]:
     """Let ``make(name, forward, backward)`` register operators, and find them as torch does.
 
-    Yields a function that returns the operator whose name ends in ``""`` or ``"_backward"``. Every
-    error in the context is raised as an OperatorError.
+    Yields a function. For ``""`` this function returns the forward's operator, and for
+    ``"_backward"`` the backward's operator. Every error in the context is raised as an
+    OperatorError.
     """
     short = f"softmax_{next(_numbers)}"
     _place(make)
@@ -204,15 +210,15 @@ def registered(
     except Exception as error:
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         said = f"{type(error).__name__}: {lines[0] if lines else ''}".replace(short, "softmax")
-        # torch's message has the variable's name, which differs between answers
+        # torch's message contains the name of a variable, and answers have different names
         raise OperatorError(re.sub(r"`\w+\.register_fake`", "`register_fake`", said)) from error
 
 
 def _place(make: Callable) -> None:
-    """Let `inspect` know which module a notebook's cell belongs to.
+    """Tell `inspect` to which module a notebook's cell belongs.
 
-    torch asks for the module several times at each registration, and `inspect` would search all
-    modules each time. The search takes a third of the time of a registration.
+    torch asks for the module several times in each registration. Each time, `inspect` would search
+    all modules. These searches would take a third of the time of a registration.
     """
     code, module = getattr(make, "__code__", None), getattr(make, "__module__", None)
     if code is not None and module in sys.modules and not os.path.exists(code.co_filename):
@@ -230,12 +236,13 @@ def run_operator(
     later: float | None = None,
     between: bool = False,
 ) -> dict[str, Any]:
-    """Return the operator's result for x, and x's gradient for the upstream gradient g, if g is
-    given.
+    """Return the operator's ``output`` for x, and the ``gradient`` of x.
 
-    ``slope`` and ``factor`` are those of the passed :func:`pieces`; ``later`` is the slope of other
-    pieces: ``make`` is called for these before the operator runs. With ``between`` the operator is
-    called with other values before the backward.
+    g: the upstream gradient. Without g the ``gradient`` is None.
+    slope, factor: the arguments of :func:`pieces`, whose functions ``make`` registers.
+    later: a second slope. ``make`` also registers functions with this slope, before the first
+        operator runs.
+    between: whether the operator is called with other values before the backward.
     """
     with contextlib.ExitStack() as stack:
         op_of = stack.enter_context(registered(make, slope, factor))
@@ -259,7 +266,8 @@ def run_backward(
 ) -> dict[str, Any]:
     """Return the ``gradient`` that the backward's operator returns for g and y.
 
-    ``of_g`` and ``of_y``: the gradients of g and y for the upstream gradient v, or None.
+    ``of_g`` and ``of_y`` are the gradients of g and y for the upstream gradient v. Without v they
+    are None.
     """
     with registered(make, 0.0, factor) as op_of:
         asked = v is not None
@@ -287,8 +295,9 @@ def schema_of(make: Callable) -> dict[str, Any]:
 def fakes(make: Callable, inputs: Sequence[tuple], *, backward: bool = False) -> list[tuple]:
     """Return shape, strides, dtype and device of each result, as a tracer sees them.
 
-    ``inputs`` has the same for each input; no GPU is needed. With ``backward`` the backward's
-    operator is used; the dimensions of its first input are stored in the opposite order.
+    ``inputs`` has shape, strides, dtype and device of each input. No GPU is needed. With
+    ``backward``, the backward's operator is called. Its first input is then stored with its
+    dimensions in the opposite order.
     """
     found = []
     with registered(make) as op_of, FakeTensorMode():
@@ -303,10 +312,10 @@ def fakes(make: Callable, inputs: Sequence[tuple], *, backward: bool = False) ->
 
 @driver("output", "gradient", observed={"graphs": GRAPHS, **REGISTERED})
 def trace_operator(make: Callable, x: torch.Tensor, slope: float = 0.0) -> dict[str, Any]:
-    """Let a compiler trace ``op(x * 2) + 1``, and run it; ``output`` is the result.
+    """Let a compiler trace ``op(x * 2) + 1``, and run the compiled code.
 
-    ``graphs``: the number of graphs that ``torch.compile`` passes to a backend; ``gradient``: shape
-    and strides of the gradient in a fake forward and backward.
+    ``output`` is the result. ``graphs`` is the number of graphs that ``torch.compile`` passes to a
+    backend. ``gradient`` has the shape and the strides of the gradient of x on fake tensors.
     """
     from torch._dynamo.testing import CompileCounter
 
@@ -343,10 +352,11 @@ def run_twice(
     slope: float = 0.0,
     between: bool = False,
 ) -> dict[str, Any]:
-    """Return the ``gradient`` of x for an upstream g, and this gradient's gradients for v.
+    """Return the ``gradient`` of x for the upstream gradient g, and second derivatives.
 
-    ``of_g`` and ``of_x`` are the gradients of ``(gradient * v).sum()``, or None. With ``between``
-    another x goes forward and backward before the second backward.
+    ``of_g`` and ``of_x`` are the gradients of ``(gradient * v).sum()`` with respect to g and x, or
+    None. With ``between``, the operator runs forward and backward for another x before the second
+    backward.
     """
     with registered(make, slope) as op_of:
         x, g = x.detach().requires_grad_(), g.detach().requires_grad_()
@@ -367,7 +377,7 @@ def gradgradcheck(make: Callable, x: torch.Tensor) -> bool:
 
 @contextlib.contextmanager
 def _kept() -> Iterator[None]:
-    """Restore names and classes that a learner may change for all models, and torch's softmax."""
+    """At the end, restore torch's softmax, and names and classes that all models share."""
     from utils.minigpt import model
 
     places: list[Any] = [one for one in vars(model).values() if isinstance(one, type)]
@@ -410,15 +420,18 @@ def swap(
     tokens: torch.Tensor,
     then: torch.Tensor | None = None,
 ) -> dict:
-    """Let the learner's ``function(model, softmax)`` change a MiniGPT; run it and other models.
+    """Let the learner's ``function(model, softmax)`` change a MiniGPT, and run several MiniGPTs.
 
-    Its softmax is sharper, softmax(1.5 * x), so that the numbers show where it is used. All models
-    have the same weights, which ``seed`` decides. Returns ``logits``, ``probabilities`` and
-    ``gradients`` (name -> gradient) of the model for the tokens (batch, length); ``then``, the
-    logits of other tokens; ``names`` of its state dict; ``parameters``, whether they are still the
-    same tensors; ``others``, the logits and probabilities of a model made before, and of a model
-    made after; ``alone``, whether the model's results stay the same after ``function`` has given
-    another model another softmax.
+    The passed softmax is softmax(1.5 * x), so that the model's results show where it is used. All
+    models have the same weights, which ``seed`` decides.
+
+    ``logits``, ``probabilities`` and ``gradients`` (name -> gradient) are the changed model's
+    results for the tokens (batch, length). ``then`` has the model's logits for other tokens.
+    ``names`` has the keys of the model's state dict. ``parameters`` is True if the model still has
+    the same tensors as parameters. ``others`` has the logits and probabilities of two unchanged
+    models: one made before the change, and one made after the change. ``alone`` is True if the
+    model's probabilities stay the same after ``function`` has given another softmax to another
+    model.
     """
 
     softmax = torch.softmax  # the current softmax, in case an answer changes it for all models
@@ -459,9 +472,10 @@ def swap(
 def compiled_swapped(
     function: Callable, config: MiniGPTConfig, tokens: torch.Tensor, seed: int = 0
 ) -> dict[str, Any]:
-    """Return the number of ``graphs`` of a MiniGPT with a registered operator under torch.compile.
+    """Compile a MiniGPT after the learner's ``function`` has given it a registered softmax.
 
-    ``probabilities`` are the results for the tokens, with weights from ``seed``.
+    ``graphs`` is the number of graphs. ``probabilities`` are the compiled model's probabilities for
+    the tokens. ``seed`` decides the weights.
     """
     from torch._dynamo.testing import CompileCounter
 
@@ -484,7 +498,8 @@ def swapped_logits(
 ) -> torch.Tensor:
     """Return the trained MiniGPT's logits with the Triton softmax, (B, T, V) in float32.
 
-    names: (V,) int64; the model's word i is word ``names[i]`` of the tokens and of the logits.
+    names: (V,) int64, the new id of each word. In the tokens and in the logits, ``names[i]`` is the
+        id of the model's word i.
     """
     from utils.softmax import softmax
 

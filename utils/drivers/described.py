@@ -1,7 +1,7 @@
 """Tensors that are only described: they have sizes, strides and an offset, but no elements.
 
-Their sizes may be larger than those of any real tensor, so code must calculate with the sizes
-itself, and can't let torch calculate.
+A described tensor may be larger than any real tensor. So code must calculate with its sizes, and
+can't let torch calculate with its elements.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from utils.drivers import WHOLE, driver
 class Described:
     """A tensor without elements, with a layout.
 
-    It answers ``shape``, ``size``, ``dim``, ``ndim``, ``stride``, ``storage_offset``, ``dtype``,
-    ``itemsize`` and ``element_size``; ``torch.as_strided``, as a function or a method, makes
-    another described tensor from it. A described tensor has no other methods.
+    It has ``shape``, ``size``, ``dim``, ``ndim``, ``stride``, ``storage_offset``, ``dtype``,
+    ``itemsize`` and ``element_size``. ``as_strided``, as a function of torch or as a method, makes
+    another described tensor. A described tensor has no other methods.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class Described:
     def as_strided(
         self, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
     ) -> Described:
-        """Return another view of the storage; it begins at the same place, or at an offset."""
+        """Return another view of the storage. By default it has the same storage offset."""
         offset = self._storage_offset if storage_offset is None else storage_offset
         return Described(size, stride, offset, self.dtype)
 
@@ -86,8 +86,8 @@ class Described:
 def asked(function: Callable, layout: Sequence[Any], *args: Any) -> Any:
     """Return a function's result for a described tensor and other arguments.
 
-    ``layout`` is sizes, strides, offset and dtype. If the result is a described tensor, its sizes,
-    strides and offset are returned.
+    ``layout`` has the sizes, strides, offset and dtype of the described tensor. If the result is a
+    described tensor, its sizes, strides and offset are returned.
     """
     came = function(Described(*layout), *args)
     if isinstance(came, Described):

@@ -18,12 +18,13 @@ from torch import Tensor, nn
 from utils.drivers import WHOLE, driver
 from utils.minigpt import MiniGPT, MiniGPTConfig
 
-# Redispatching from the top never ends, and is slow long before Python's recursion limit.
+# A call that is always redispatched to the highest key never ends. It becomes slow long before
+# Python's recursion limit.
 DEEPEST = 50
 
 
 class TooDeep(RecursionError):
-    """A call was redispatched more often than there are keys."""
+    """A call was redispatched too often."""
 
 
 class Misused(TypeError):
@@ -60,7 +61,7 @@ PROGRAMS: dict[str, Callable[..., Tensor]] = {
     "a matrix and a vector": lambda x: x @ x[0] + x[0] @ x[0],
     "attention": lambda q, k, v: torch.softmax(q @ k.transpose(-1, -2), dim=-1) @ v,
     "linear": F.linear,
-    # a sum of one column, which is stretched: its sizes differ from the product's sizes
+    # the first argument has one column and is broadcast, so its shape differs from the product's
     "a sum of products": lambda total, a, b: torch.baddbmm(total[..., :1], a, b, beta=2),
 }
 
@@ -109,11 +110,11 @@ _CONTAINERS = dict, list, set, Counter, OrderedDict, defaultdict
 
 @contextlib.contextmanager
 def put_back(thing: Any) -> Iterator[None]:
-    """Undo changes by earlier calls in everything that calls of a class or function share.
+    """Undo changes of the state that all calls of a class or function share.
 
     Calls share the attributes of a class, the defaults of functions, and the global containers and
-    numbers that functions name. So no driver's call depends on an earlier call. A driver that uses
-    two objects one after the other still sees state that they share by mistake.
+    numbers that functions name. With this context, no driver's call depends on an earlier call. If
+    a driver uses two objects in one context, it still sees state that they share by mistake.
     """
     classes = [c for c in getattr(thing, "__mro__", ()) if c.__module__.split(".")[0] != "torch"]
     owned = [(c, name, value) for c in classes for name, value in vars(c).items()]
@@ -142,7 +143,7 @@ def put_back(thing: Any) -> Iterator[None]:
 
 def _restorers(value: Any, deepest: int = 3) -> list[Callable[[], Any]]:
     """Return functions that restore the current content of a container and its inner containers."""
-    if type(value) not in _CONTAINERS or "__builtins__" in value:  # not the names of a module
+    if type(value) not in _CONTAINERS or "__builtins__" in value:  # a module's dict of names
         return []
     kept = value.copy()
 
@@ -165,7 +166,7 @@ def _named(code: CodeType) -> set[str]:
 def log_ops(log_class: type, program: str, *tensors: Tensor, times: int = 1) -> dict:
     """Return the ``ops`` of an ``OpLog``, and the ``result`` of a program in PROGRAMS.
 
-    ``ops`` is a list of (name, shapes); ``times`` is how often the program runs under the same log.
+    ``ops`` is a list of (name, shapes). The program runs ``times`` times under the same log.
     """
     log, result = log_class(), None
     log.ops.clear()  # remove what an earlier log left, if all logs write into one list
@@ -197,7 +198,7 @@ def _plain_log(ops: Any) -> list:
 def count_flops(
     counter_class: type, program: str, *tensors: Tensor, inference: bool = False
 ) -> dict:
-    """Return the ``flops`` that a ``FlopCounter`` counts in a program, and its ``result``.
+    """Return the ``flops`` that a ``FlopCounter`` counts, and the program's ``result``.
 
     ``new`` is the counter's count before the program.
     """
@@ -211,7 +212,7 @@ def count_flops(
 
 @driver("first", "second")
 def count_by_two(counter_class: type, program: str, *tensors: Tensor) -> dict:
-    """Return the ``flops`` of two counters; the second is made after the first has counted."""
+    """Return the counts of two counters. The second is made after the first has counted."""
     with put_back(counter_class):
         counters = []
         for _ in range(2):
@@ -230,9 +231,9 @@ def flops_of_minigpt(
     backward: bool = False,
     inference: bool = False,
 ) -> int:
-    """Return the count of a ``FlopCounter`` in a new MiniGPT for tokens (batch, length).
+    """Return the FLOPs that a ``FlopCounter`` counts in a new MiniGPT for tokens (batch, length).
 
-    With ``backward``, a backward from the sum of the logits is counted, too.
+    With ``backward``, the counter also counts a backward from the sum of the logits.
     """
     with put_back(counter_class):
         model, counter = MiniGPT(config), counter_class()
@@ -249,8 +250,8 @@ def account(
 ) -> dict[str, int]:
     """Return the result of the learner's ``account`` for a model and tokens (batch, length).
 
-    model: the sizes of a MiniGPT; or the name of a step (a key of STEPS, or SHUFFLE), which runs
-        after an embedding of 8 tokens.
+    model: the sizes of a MiniGPT, or the name of a step: a key of STEPS, or SHUFFLE. The model of a
+        step is an embedding of 8 tokens with the step after it.
     """
     with put_back(function):
         made = _Embedded(model) if isinstance(model, str) else MiniGPT(model)
@@ -271,15 +272,25 @@ def play_dispatcher(
 ) -> list[Any]:
     """Let a ``Dispatcher`` take registrations and calls, and return the result of each call.
 
-    It is made with ``order``, keys from the highest to the lowest. ``script`` has steps in plain
-    values. ``("impl", op, key, kernel)``, ``("fallback", key, kernel)`` and ``("composite", op,
-    keys, kernel)`` register; ``("call", op, keys, value)`` calls; ``("another", steps)`` makes a
-    second dispatcher and plays its steps. A kernel is ``("answer", text)``, which returns the text,
-    its value and its keys; ``("nothing",)``, which returns None; ``("redispatch", text)``, which
-    passes the call on with its keys, and returns the text and the result; ``("call", text, op)``,
-    which calls another operator with its keys; or ``("fallthrough",)``. The result of a call is its
-    return value, or ``("raised", type, message)``. If a kernel was called in the wrong way for its
-    kind, the type is ``Misused`` and the message says how.
+    order: the dispatcher's keys, from the highest to the lowest.
+    script: steps in plain values:
+        ("impl", op, key, kernel)           register a kernel of an operator
+        ("fallback", key, kernel)           register a fallback
+        ("composite", op, keys, kernel)     register a composite
+        ("call", op, keys, value)           call an operator
+        ("another", steps)                  make a second dispatcher, and play its steps
+
+    A kernel is also a plain value:
+        ("answer", text)        returns the text, the call's value and the call's keys
+        ("nothing",)            returns None
+        ("redispatch", text)    calls the same operator with the keys that it got, and returns the
+                                text and the result
+        ("call", text, op)      does the same with another operator
+        ("fallthrough",)        has no code
+
+    The result of a call is its return value, or ``("raised", type, message)``. If a kernel was
+    called in the wrong way for its kind, the type is ``Misused``, and the message is the wrong
+    call.
     """
     with put_back(dispatcher_class):
         return _played(dispatcher_class, order, script)
@@ -313,7 +324,7 @@ def _played(dispatcher_class: type, order: Sequence[str], script: Sequence[tuple
                 return None
             if what == "answer":
                 return words[0], value, sorted(keys)
-            if told:  # a fallback is for any operator, and gets its name
+            if told:  # only a fallback gets the operator's name, because it is for any operator
                 return words[0], told[0], go_on(told[0], keys, value)
             return words[0], go_on(own_op if what == "redispatch" else words[1], keys, value)
 
@@ -364,14 +375,18 @@ def _role(given: Any) -> str:
 def measure(
     quantity_class: type, given: dict[str, tuple], program: Sequence[tuple]
 ) -> dict[str, Any]:
-    """Combine ``Quantity`` objects; return name -> result for each step.
+    """Combine ``Quantity`` objects, and return the result of each step by its name.
 
-    quantity_class: the learner's class, which is made with a tensor and a dict of units. given:
-    name -> (tensor, units), or (tensor or number,) without units. program: steps ``(name, operator,
-    arguments...)``: a step calls an operator of torch with earlier results, by their names, and
-    plain values, and keeps its result under its own name. A dict at the end contains keywords.
-    Each result is (class, values, units) for a quantity, (class, values) for any other tensor,
-    and ``("raised", type)`` for a ValueError, NotImplementedError or TypeError.
+    quantity_class: the learner's class. Its arguments are a tensor and a dict of units.
+    given: name -> (tensor, units), or name -> (tensor or number,) without units.
+    program: the steps, each ``(name, operator, arguments...)``. A step calls an operator of torch,
+        and stores the result under the step's name. An argument is a plain value, or the name of a
+        given value or of an earlier result. If the last argument is a dict, it has the keyword
+        arguments.
+
+    The result of a step is (class, values, units) for a quantity and (class, values) for any other
+    tensor. If the step raised a ValueError, NotImplementedError or TypeError, the result is
+    ``("raised", type)``.
     """
     known: dict[str, Any] = {
         name: quantity_class(*value) if len(value) == 2 else value[0]

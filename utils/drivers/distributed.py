@@ -20,10 +20,11 @@ Program = Generator[Any, Any, Any]
 class Net(nn.Module):
     """A small classifier with everything that makes data parallelism difficult.
 
-    `inner` and `again` share their parameters. `still` is frozen. A rank uses one of the
-    two `experts`: its first row decides which. A rank without rows uses no expert. `spare` is never
-    used. `seen`, `scale` and `mask` are buffers: `seen` is a number that a float can't store, and
-    `mask` is not in the state dict. The same ``values`` give the same parameters and buffers.
+    `inner` and `again` share their parameters. `still` is frozen. A rank uses one of the two
+    `experts`. The rank's first row of x decides which. A rank without rows uses no expert. `spare`
+    is never used. `seen`, `scale` and `mask` are buffers. `seen` is a number that a float can't
+    store, and `mask` is not in the state dict. The same ``values`` give the same parameters and
+    buffers.
     """
 
     seen: Tensor
@@ -61,8 +62,8 @@ def started(
     """Let a rank call the learner's ``ddp_start`` with a `Net` that has the rank's values.
 
     With ``unwritten`` the model's floats are NaN, as in uninitialised memory. ``tensors`` has the
-    values afterwards of the model's first parameters and buffers, which an optimizer would keep:
-    name -> value.
+    values after the call, by name. They are the values of the tensors that the model had before the
+    call, because an optimizer would still have these tensors.
     """
     model = Net(values)
     held = _named_tensors(model)
@@ -95,8 +96,9 @@ def stepped(
 ) -> Program:
     """Let a rank do the learner's ``ddp_step``. The model is the same at all ranks.
 
-    The model is a `Net`, or with ``plain`` a `Sequential` of three linear layers. With ``stale``
-    the model already has gradients. Returns ``loss`` and ``gradients``, name -> gradient.
+    The model is a `Net`. With ``plain`` it is a `Sequential` with three linear layers. With
+    ``stale`` the model already has gradients. Returns the ``loss``, and ``gradients``: name ->
+    gradient.
     """
     model: nn.Module = Net(values)
     if plain:
@@ -116,8 +118,8 @@ def stepped(
 def buckets(parameters: Iterable[Tensor], bucket_bytes: int) -> list[list[Tensor]]:
     """Put parameters, in their order, into buckets.
 
-    A bucket takes the next parameter if the bucket's total is then at most ``bucket_bytes`` bytes.
-    A parameter that is larger than this has a separate bucket.
+    The next parameter goes into the same bucket if the bucket then has at most ``bucket_bytes``
+    bytes. A parameter with more bytes than this gets a separate bucket.
     """
     found: list[list[Tensor]] = []
     left = 0
@@ -134,14 +136,14 @@ def buckets(parameters: Iterable[Tensor], bucket_bytes: int) -> list[list[Tensor
 def pieces(tensors: Iterable[Tensor], world: int) -> list[Tensor]:
     """Return the numbers of all tensors, one after the other, in ``world`` flat pieces.
 
-    The pieces are equal: zeros fill the end. They are not part of a graph.
+    All pieces have the same length, because zeros fill the last piece. No piece is part of a graph.
     """
     flat = torch.cat([tensor.detach().flatten() for tensor in tensors])
     return list(F.pad(flat, (0, -len(flat) % world)).chunk(world))
 
 
 def linear_backward(inputs: Tensor, weight: Tensor, gradient: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the gradients of W and h for z = h Wᵀ, where ``gradient`` is the gradient of z."""
+    """Return the gradients of W and h for z = h Wᵀ. ``gradient`` is the gradient of z."""
     return gradient.T @ inputs, gradient @ weight
 
 
@@ -149,8 +151,9 @@ def adamw(weights: Tensor, gradient: Tensor, state: dict, lr: float) -> tuple[Te
     """One step of AdamW on a slice of the parameters, by the formulas of phase 07.
 
     It works like `torch.optim.AdamW` with ``eps=1e-5``. This eps is so large that a gradient of
-    pure rounding error has no effect. ``state`` has ``step``, ``m`` and ``v``, and is ``{"step":
-    0}`` before the first step. Returns the new slice and state; the arguments are not changed.
+    pure rounding error has no effect. Before the first step, ``state`` is ``{"step": 0}``. Later,
+    ``state`` has ``step``, ``m`` and ``v``. Returns the new slice and the new state. The arguments
+    are not changed.
     """
     count = state["step"] + 1
     m = state.get("m", torch.zeros_like(weights)).lerp(gradient, 1 - 0.9)
@@ -167,7 +170,7 @@ def minigpt_of(config: Mapping[str, int] | None, values: int = 0) -> MiniGPT:
 
 @lru_cache(maxsize=4)
 def _minigpt_once(sizes: tuple[tuple[str, int], ...] | None, values: int) -> MiniGPT:
-    """Return a model; all ranks of a world get copies of it, because copying is faster."""
+    """Return a model. Each rank gets a copy, because a copy is faster than a new model."""
     if sizes is None:
         return load_minigpt()
     model = MiniGPT(MiniGPTConfig(**dict(sizes)))
@@ -191,11 +194,12 @@ def trained(
     lr: float,
     max_norm: float,
 ) -> Program:
-    """Let a rank train :func:`minigpt_of` with ``minigpt_step``; at first there are old gradients.
+    """Let a rank train :func:`minigpt_of` with ``minigpt_step``.
 
-    ``batches`` are (tokens, targets) of this rank, one pair for each step. Returns ``losses`` and
-    ``norms`` of the steps; the model's final ``weights``, for a large model every 37th number;
-    ``held``, the number of elements of the optimizer's state at this rank.
+    Before the first step the model already has gradients. ``batches`` are (tokens, targets) of this
+    rank, one pair for each step. ``losses`` and ``norms`` have a number for each step. ``weights``
+    are the model's final weights, or every 37th weight of a large model. ``held`` is the number of
+    elements in this rank's part of the optimizer's state.
     """
     model = minigpt_of(config, values)
     for parameter in model.parameters():
@@ -215,10 +219,10 @@ def trained(
 
 
 def follow(rank: int, world: int, plan: Sequence) -> Program:
-    """Act as a stage of a pipeline with a plan, a list of ("F", k) and ("B", k) for each stage.
+    """Act as one stage of a pipeline.
 
-    Run it with ``rendezvous=False``, because otherwise stages that send to each other wait for
-    ever.
+    ``plan`` has a list of ("F", k) and ("B", k) for each stage. Run the program with
+    ``rendezvous=False``. Otherwise two stages that send to each other wait for ever.
     """
     token = torch.zeros(1)
     for what, _ in plan[rank]:

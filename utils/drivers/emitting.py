@@ -1,4 +1,4 @@
-"""Driver of lab 06 for functions that return the code that Inductor wrote for a call."""
+"""The driver of lab 06 for a function that returns the code that Inductor writes for a call."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from torch import Tensor
 from utils.drivers import driver
 from utils.drivers.compiling import fresh
 
-# Settings that may be left on, in the words of a report.
+# Kinds of settings that may be left on, in the words of a report.
 LOG, SETTING = "a log", "a setting"
 VARIABLE, FUNCTION = "an environment variable", "a function of torch"
 TRACE = "torch.__trace"  # every `set_logs` gives this logger a handler, and never removes it
 
 
 class CallFails(Exception):
-    """The error of a call that is meant to fail."""
+    """The error that a driver's function raises on purpose."""
 
 
 class _Watch:
-    """The observations and actions between the first two graphs of a call."""
+    """What the driver counts, and does, between the first two graphs of a call."""
 
     passed = 0
     breaks_the_way_back = False
@@ -38,7 +38,7 @@ class _Watch:
 
 @torch._dynamo.disable
 def _pass(x: Tensor) -> Tensor:
-    """Separate two graphs: Dynamo leaves this function to Python, at every call."""
+    """Separate two graphs. Dynamo never compiles this function, so Python runs it in every call."""
     _Watch.passed += 1
     if _Watch.breaks_the_way_back and x.requires_grad:
         x.register_hook(_fail)
@@ -53,10 +53,10 @@ def _fail(gradient: Tensor) -> None:
 def products(*counts: int, cut: bool = False) -> Callable[[Tensor, Tensor], Tensor]:
     """Return a function of x (M, N) and w (N, N): a chain of products, in up to three graphs.
 
-    ``counts`` has the number of products of each graph; for 0, the function raises CallFails.
-    Inductor calls a library for products. So for M and N of 2 or more no C++ is compiled, in the
-    forward or in the backward to x. If the function is ``cut``, the result requires no gradient,
-    even if x requires one.
+    ``counts`` has the number of products of each graph. If the number is 0, the function raises
+    CallFails in place of this graph. Inductor calls a library for products. So if M and N are at
+    least 2, neither the forward nor the backward to x compiles C++. If the function is ``cut``, the
+    result requires no gradient, even if x requires one.
     """
 
     def multiply(x: Tensor, w: Tensor, count: int) -> Tensor:
@@ -98,22 +98,23 @@ def dumped(
     wide: bool = False,
     fails: bool = False,
 ) -> dict[str, list[Any]]:
-    """Let the learner's ``generated(function, *inputs)`` return the code of some calls, in turn.
+    """Let the learner's ``generated(function, *inputs)`` return the code of several calls.
 
     Inductor's folder is empty. Settings that are left on are recorded and switched off. Output to
     stderr is not shown.
 
-    A call has the counts of :func:`products`, x and w; calls with the same counts have the same
-    function. ``back``: x requires a gradient. ``before``: each function is compiled and called
-    before the learner gets it. ``cut``: the result requires no gradient, even if x requires one.
-    ``wide``:
-    x is part of a wider tensor, in every call except the first. ``fails``: the backward raises
-    CallFails, if there are two or more graphs.
+    calls: the counts of :func:`products`, x and w. Calls with the same counts have the same
+        function.
+    back: whether x requires a gradient.
+    before: whether each function is compiled and called before the learner gets it.
+    cut: whether the result requires no gradient, even if x requires one.
+    wide: whether x is part of a wider tensor, in every call except the first.
+    fails: whether the backward raises CallFails. This needs two or more graphs.
 
-    For each call, ``texts`` has the result, or None if the call's error was raised, and ``raised``
-    says whether it was raised. ``passed`` is the number of calls of the function if it has two or
-    more graphs, otherwise 0; ``python`` says whether Python can read each text, and ``left`` says
-    what has changed.
+    Each value of the result has an entry for each call. ``texts`` has the result of ``generated``,
+    or None if it raised CallFails. ``raised`` is True if ``generated`` raised CallFails. ``passed``
+    is how often the function was called, or 0 for a function with one graph. ``python`` is True for
+    each text that Python can read. ``left`` has the kinds of settings that were left changed.
     """
     found: dict[str, list[Any]] = {
         key: [] for key in ("texts", "raised", "passed", "python", "left")
@@ -154,7 +155,7 @@ def dumped(
 
 
 def call(function: Callable, *inputs: Tensor) -> None:
-    """Call a function of tensors; if there is a graph, run a backward from the result's sum."""
+    """Call a function of tensors. If the result has a graph, run a backward from its sum."""
     result = function(*inputs)
     if result.requires_grad:
         result.sum().backward()
@@ -168,7 +169,8 @@ def _first_call() -> None:
 
 
 Hung = tuple[logging.Logger, int, list[logging.Handler]]  # a logger, its level and its handlers
-Place = tuple[str, Any, dict[str, Any]]  # its kind, a config, class or module, and its content
+# a kind, an object (a config, a class or a module), and the object's content
+Place = tuple[str, Any, dict[str, Any]]
 
 
 def _places() -> list[Place]:
@@ -178,7 +180,7 @@ def _places() -> list[Place]:
     from torch._inductor import codecache, compile_fx, graph
     from torch._inductor import config as inductor
 
-    # the last config has settings that another config has under another name
+    # the last config only repeats another config's settings, under other names
     configs: list[Any] = [inductor, dynamo, functorch, torch.compiler.config]
     owners = [graph.GraphLowering, codecache.PyCodeCache, codecache, compile_fx, graph]
     settings = [(SETTING, config, config.get_config_copy()) for config in configs]
@@ -186,7 +188,7 @@ def _places() -> list[Place]:
 
 
 def _put_back(places: list[Place]) -> list[str]:
-    """Restore settings and functions, and return the kinds of those that had changed."""
+    """Restore settings and functions, and return the kinds of the changed ones."""
     kinds = []
     for kind, place, before in places:
         now = place.get_config_copy() if kind == SETTING else vars(place)
@@ -233,8 +235,8 @@ def _is_python(text: Any) -> bool:
 def _noted(left: list[str]) -> Iterator[None]:
     """When the context is closed, append all changes to ``left``, and undo them.
 
-    Logs are switched off first. So a function is not blamed for logs that were switched on outside
-    it.
+    Logs are switched off first. So a function is not blamed for logs that other code has switched
+    on.
     """
     torch._logging.set_logs()
     log_state = torch._logging._internal.log_state
@@ -295,7 +297,7 @@ def _logs() -> dict[str, tuple[int, list[Any]]]:
 
 
 def _functions(owner: Any) -> dict[str, Any]:
-    """Return a class's or module's functions, and its attributes that are None until set."""
+    """Return the functions of a class or module, and its attributes that are still None."""
     kinds = (staticmethod, classmethod, property, type(None))
     return {
         name: value

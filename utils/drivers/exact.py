@@ -16,7 +16,7 @@ from utils.drivers import WHOLE, driver
 
 @total_ordering
 class Exact:
-    """An exact number. Calculations with ints and floats use their exact values, and stay exact."""
+    """An exact number. Calculations with ints and floats use their exact values."""
 
     def __init__(self, value: int | float | Fraction):
         self._value = Fraction(value)
@@ -64,11 +64,11 @@ def _between(name: str) -> Callable[[Exact, Any], Any]:
         number = _fraction(other)
         if number is NotImplemented:
             return NotImplemented
-        if "pow" in name:  # a power that is not a whole number would make it a float
+        if "pow" in name:  # a fractional exponent would make the result a float
             power = number if name == "__pow__" else self._value
             base = self._value if name == "__pow__" else number
             if power.denominator != 1:
-                raise TypeError("an exact number allows only whole powers")
+                raise TypeError("the exponent of an exact number must be a whole number")
             return Exact(base**power.numerator)
         return Exact(getattr(self._value, name)(number))
 
@@ -80,7 +80,10 @@ for _name in ("add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv"
 
 
 def _plain(number: Any) -> Any:
-    """Return an exact number, or a float that is whole, as an int; other values unchanged."""
+    """Return a whole number as an int, and another exact number as the string of a fraction.
+
+    Any other value is returned unchanged.
+    """
     if isinstance(number, Exact):
         whole = number.plain()
         return whole if isinstance(whole, int) else str(whole)
@@ -97,11 +100,11 @@ def adjoints(function: Callable, *numbers: int) -> dict[str, Any]:
 def taped(
     tape_class: Callable, program: Sequence[tuple], asked: Sequence[int]
 ) -> Mapping[str, list[Any]]:
-    """Record a program on a new tape, whose leaves are exact numbers, and compute gradients.
+    """Record a program on a new tape, and compute gradients. The leaves are exact numbers.
 
-    ``program`` has tuples of a method's name and its arguments. ``values`` has the values of all
-    nodes, ``gradients`` has the gradients of the nodes in ``asked``, and ``numbers`` has the
-    results of recording.
+    ``program`` has tuples of a method's name and the method's arguments. ``values`` has the values
+    of all nodes. ``gradients`` has the gradients of the nodes in ``asked``. ``numbers`` has the
+    results of the methods.
     """
     tape = tape_class()
     made = [

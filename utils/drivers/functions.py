@@ -1,4 +1,4 @@
-"""Drivers of plain functions, for effects that their results do not show."""
+"""Drivers of plain functions, for effects that a function's result does not show."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from utils.drivers import INPUTS_KEPT, WHOLE, driver, gradients
 def keeping(function: Callable, *args: Any) -> dict[str, Any]:
     """Return a function's result, and its arguments after the call.
 
-    A list is sent by value, so its changes are visible only in the learner's process.
+    A list is sent to the learner's process by value. So only this process can see whether the
+    function changes the list.
     """
     return {"result": function(*args), "arguments": list(args)}
 

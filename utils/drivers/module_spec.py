@@ -1,16 +1,16 @@
 """Describe models in plain values, because a check can only send values.
 
-A plan is a dict: the names of a module's parts, and a description of each part.
+A plan is a dict. It maps the name of each part of a module to the part's description.
 
     {"embed": ["Embedding", 600, 64],               a layer of torch.nn and its arguments
      "scale": ["parameter", torch.ones(64)],        a third entry is its gradient, of any dtype
-     "seen": ["buffer", torch.zeros(1)],            with a third entry False, it is not saved
+     "seen": ["buffer", torch.zeros(1)],            not saved if a third entry is False
      "notes": ["plain", torch.zeros(5)],            an ordinary attribute
      "head": {"weight": ["same", "embed.weight"]}}  a child; "same" is a tensor or module that
                                                     an earlier part already has
 
-`assemble` makes a `torch.nn.Module` of it; `drive` does the same with a learner's Module class, and
-sends it requests.
+`assemble` makes a `torch.nn.Module` of a plan. `drive` makes a module of a plan with a learner's
+Module class, and sends requests to the module.
 """
 
 from __future__ import annotations
@@ -27,32 +27,32 @@ FACTORS = ("parameter", "buffer", "same", "frozen")
 
 
 def assemble(plan: Plan | nn.Module) -> nn.Module:
-    """Return the module that a plan describes; a plan that is a module is returned unchanged."""
+    """Return the module that a plan describes. If the plan is a module, return it unchanged."""
     if isinstance(plan, nn.Module):
         return plan
     return _assemble(plan, nn.Module, {}, "")
 
 
 def drive(module_class: Callable[[], Any], plan: Plan, *requests: tuple) -> list[Any]:
-    """Build a plan's module from `module_class`; answer requests about it in plain values.
+    """Build a plan's module with `module_class`, and answer requests to it in plain values.
 
-    requests, where `path` is "" for the whole or "block.head" for a part:
+    requests, where `path` is "" for the whole module and "block.head" for a part:
         ("parameters", path)           the names and the tensors of named_parameters(), in order
         ("state_dict", path)           a copy of state_dict()
         ("load", path, state, keys)    load_state_dict(state): "loaded", or "refused" with those of
                                        `keys` that the RuntimeError names. Then every tensor of the
                                        state is overwritten, so that a module without copies has
-                                       wrong values. Names that the call removed from the state,
-                                       or added to it, are reported
+                                       wrong values. If the call changed the names in the state,
+                                       the answer says so
         ("set", path, name, entry)     assign what a plan's entry describes
         ("get", path, name)            the value of an attribute
         ("shared", path, other)        whether two parameters are one object
-        ("kept", path)                 whether this parameter is still the same object as at first
+        ("kept", path)                 whether this parameter is still the first object
         ("train", path, mode)          train(mode), or train() without a mode
         ("eval", path)                 eval()
         ("modes", path)                path -> training, for this module and all below it
-        ("call", path, x)              the module's result: x times its own parameters and buffers,
-                                       then through its children, in the plan's order
+        ("call", path, x)              the module's result: x times the module's own parameters and
+                                       buffers, then through its children, in the plan's order
         ("gradients", x)               d sum(model(x)) / d parameter, by name
 
     Raises TypeError if the class is based on torch.nn.Module.
@@ -134,7 +134,7 @@ def _set(module: Any, name: str, entry: Any, node: Any, made: dict, path: str) -
     if isinstance(entry, Mapping):
         setattr(module, name, _assemble(entry, node, made, f"{here}."))
         return
-    kind, *rest = copy.deepcopy(entry)  # the caller's plan keeps its tensors as they are
+    kind, *rest = copy.deepcopy(entry)  # the tensors of the caller's plan must not change
     if kind == "parameter":
         thing: Any = nn.Parameter(rest[0], requires_grad=rest[0].is_floating_point())
         if len(rest) > 1:

@@ -19,7 +19,10 @@ State = Mapping[str, Tensor]
 def revived(
     module_class: Callable[..., nn.Module], widths: Widths, state: State, x: Tensor
 ) -> dict[str, Any]:
-    """Test a module that was made on meta, got memory, and was filled; then let it measure."""
+    """Make a module on meta, give it memory, load its state, and call it.
+
+    Then the module measures its inputs: ``centre`` and ``scale``.
+    """
     with torch.device("meta"):
         made: Any = module_class(*widths)
     made.to_empty(device="cpu")
@@ -33,9 +36,9 @@ def revived(
 def copied(
     module_class: Callable[..., nn.Module], widths: Widths, state: State, x: Tensor
 ) -> dict[str, Any]:
-    """Test a deep copy after its original has changed, and an original after its copy has changed.
+    """Return the result of a ``copy``, and of an ``original``, after the other has changed.
 
-    The original has been called before it is copied.
+    The original is called before it is copied.
     """
     found = {}
     for asked in ("copy", "original"):
@@ -53,7 +56,7 @@ def copied(
 
 @driver("centre", "scale")
 def overwritten(module_class: Callable[..., Any], widths: Widths, x: Tensor) -> dict[str, Any]:
-    """Return the measurements that a module made of x, read after x was overwritten."""
+    """Let a module measure x, overwrite x, and return the measurements."""
     made, given = module_class(*widths), x.clone()
     made.fit_inputs(given)
     given.fill_(7.0)
@@ -64,8 +67,9 @@ def overwritten(module_class: Callable[..., Any], widths: Widths, x: Tensor) -> 
 def counted(module_class: Callable[..., Any], width: int, frozen: Sequence[str]) -> dict[str, Any]:
     """Return the results of ``count()`` for a module with three equal widths, in four states.
 
-    The states: at first, with some frozen parameters, without frozen parameters, and with one
-    weight for both layers. While some are frozen, the others get a gradient.
+    The states are: the new module, with some frozen parameters, without frozen parameters again,
+    and with one weight for both layers. While some parameters are frozen, the others get a
+    gradient.
     """
     made = module_class(width, width, width)
     parameters = dict(made.named_parameters())

@@ -21,7 +21,8 @@ from utils.instruments.drawn_clock import drawn_clock, states
 
 COSTS = "how many operators ran and how many bytes they made"
 
-# The attributes with a module's hooks. With `_global` before the name: hooks of all modules.
+# The names of the attributes that contain a module's hooks. With `_global` before the name, the
+# attribute contains hooks for all modules.
 HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 
 
@@ -71,10 +72,13 @@ def profiled(
 ) -> dict[str, Any]:
     """Return the results of ``slowest(step, wait, warmup, active)`` with an artificial clock.
 
-    calls: the work of each call of the step: how often it does each entry of `WORK`. Later calls do
-    no work. costs: for each event's name, its self time in nanoseconds; see `drawn_clock`. label: a
-    label around the whole step. Returns ``found``, and ``states``: the profiler's state during each
-    call of the step.
+    calls: for each call of the step, how often the call does each entry of `WORK`. Later calls do
+        no work.
+    costs: the self time of each event by the event's name, in nanoseconds; see `drawn_clock`.
+    label: a label around the whole step.
+
+    ``found`` is the result of ``slowest``. ``states`` has the profiler's state during each call of
+    the step.
     """
     seen: list[str] = []
 
@@ -96,7 +100,7 @@ def profiled(
 class Counter(TorchDispatchMode):
     """Counts ``operators`` by name, and the ``bytes`` of the tensors that they make.
 
-    A view makes no bytes, and neither does writing into a tensor.
+    A view, or a write into a tensor, counts 0 bytes.
     """
 
     def __init__(self) -> None:
@@ -133,7 +137,9 @@ class _OnOneDevice(TorchDispatchMode):
         result = func(*args, **(kwargs or {}))
         for made in tree_leaves(result):
             if isinstance(made, Tensor) and made.device.type != self.device:
-                raise OtherDevice(f"a tensor is on {made.device}, and the logits on {self.device}")
+                raise OtherDevice(
+                    f"a tensor is on {made.device}, but the logits are on {self.device}"
+                )
         return result
 
 
@@ -142,9 +148,9 @@ def counted(loss_of: Callable, logits: Tensor, targets: Tensor) -> dict[str, Any
     """Return the result of a loss, and its cost.
 
     ``loss_of`` maps logits (B, T, V) and targets (B, T) to a ``loss`` and a ``share`` of right
-    answers. ``operators`` and ``bytes`` are counts of the forward and of the backward. The backward
-    starts with a 2, and its result, the ``gradient``, is halved. So a backward that ignores its
-    upstream gradient gives another result.
+    answers. ``operators`` and ``bytes`` have two counts each: of the forward, and of the backward.
+    The upstream gradient of the backward is 2, and the resulting ``gradient`` is halved. So a
+    backward that ignores its upstream gradient gives another result.
     """
     leaf = logits.detach().clone().requires_grad_()
     with Counter() as counter:
@@ -165,10 +171,10 @@ def counted(loss_of: Callable, logits: Tensor, targets: Tensor) -> dict[str, Any
 
 @driver(observed={WHOLE: "that the code did not read a tensor's value"})
 def asks(loss_of: Callable, logits: Tensor, targets: Tensor) -> str | None:
-    """Test whether a loss reads a value: run it on the device `meta`, where tensors have no values.
+    """Run a loss on the device `meta`, where tensors have no values.
 
-    The result is None if the loss runs. Otherwise it is torch's message about a missing value, or
-    about a tensor on another device.
+    Returns None if the loss runs. Otherwise the loss reads a value, or uses a tensor on another
+    device, and the error's message is returned.
     """
     leaf, there = logits.detach().to("meta").requires_grad_(), targets.to("meta")
     try:
@@ -200,7 +206,7 @@ OPERATIONS: dict[str, Callable[..., Tensor]] = {
 
 
 def operation(words: str) -> Callable[[Tensor], Tensor]:
-    """Return the function for some words, such as ``times 1e-4``; `OPERATIONS` has all of them."""
+    """Return the function for a key of `OPERATIONS` and its number, such as ``times 1e-4``."""
     if words in OPERATIONS:
         return OPERATIONS[words]
     name, _, number = words.rpartition(" ")
@@ -219,11 +225,11 @@ class Operation(nn.Module):
 
 
 class Chain(nn.Module):
-    """Runs its parts, one after the other, with operations before and after them.
+    """Runs a first operation, its parts one after the other, and a last operation.
 
-    ``parts`` maps a name to words, or to the parts of an inner chain. The same words at two places
-    make two modules; ``same as NAME`` is the module of an earlier part. ``last`` and ``first`` are
-    words for the chain's operations at the end and at the start.
+    ``parts`` maps a name to the words of an operation, or to the parts of an inner chain. Two parts
+    with the same words are two modules. The words ``same as NAME`` mean the module of an earlier
+    part. ``first`` and ``last`` are the words of the first and the last operation.
     """
 
     def __init__(self, parts: Mapping[str, Any], last: str = "keep", first: str = "keep") -> None:
@@ -258,9 +264,10 @@ def hunted(
 ) -> dict:
     """Return the results of the learner's ``first_bad(model, x)``, and its side effects.
 
-    The model is a `Chain`, the same in each of the ``times`` calls. Returns ``found``, a list with
-    the result of each call; ``hooks left``, the hooks that remained on the model or on all modules
-    (they are removed); and whether modes and attributes are ``as before``.
+    The model is a `Chain`. All ``times`` calls get the same model. ``found`` is a list with the
+    result of each call. ``hooks left`` is the number of hooks that remain on the model or for all
+    modules. Hooks for all modules are then removed. ``as before`` is True if the calls changed no
+    mode and no attribute.
     """
     model = Chain(**chain).train(training)
     everywhere = tuple(getattr(torch_module, f"_global{kind}") for kind in HOOKS)
@@ -290,7 +297,7 @@ def rooted(safe_root: Callable, x: Tensor, upstream: Tensor) -> dict[str, Tensor
 
 @driver(WHOLE)
 def in_half(worse_in_half: Callable, words: Sequence[str], x: Tensor) -> Any:
-    """Return the result of ``worse_in_half(steps, x)`` for steps that are named by their words."""
+    """Return the result of ``worse_in_half(steps, x)``. Each step has its words as name."""
     return worse_in_half([(word, operation(word)) for word in words], x)
 
 
@@ -301,7 +308,7 @@ def said(met: Callable) -> Any:
 
 
 def complaint(function: Callable, arguments: Sequence[Any]) -> str:
-    """Return the message of the RuntimeError that a call raises; empty without an error."""
+    """Return the message of the RuntimeError that a call raises, or "" if it raises none."""
     try:
         function(*arguments)
     except RuntimeError as error:

@@ -40,11 +40,11 @@ class Sizes(TorchDispatchMode):
 
     def __init__(self) -> None:
         super().__init__()
-        # of each product, the shapes of its two factors, without sizes of 1
+        # the shapes of the two factors of each product, without sizes of 1
         self.products: list[tuple[tuple[int, ...], tuple[int, ...]]] = []
         self.tensors: list[tuple[int, ...]] = []  # the shapes of tensors that are no views
-        self.flops = 0  # of products of matrices
-        self.widest = 0  # the longest side of a factor in a product of matrices
+        self.flops = 0  # the operations of all matrix products
+        self.widest = 0  # the longest side of a factor in a matrix product
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -63,10 +63,10 @@ class Sizes(TorchDispatchMode):
             left, right = (tuple(size for size in one.shape if size != 1) for one in factors)
             self.products.append((left, right))
         if name in _MATRICES and len(factors) == 2:
-            # each number of the left factor meets each column of the right one
+            # each number of the left factor is multiplied once for each column of the right factor
             columns = factors[1].shape[-1] if factors[1].dim() > 1 else 1
             self.flops += 2 * factors[0].numel() * columns
-            # a batch has as many matrices as its first dimensions say
+            # the first dimensions count the matrices of a batch, so they are no sides of a matrix
             self.widest = max(self.widest, *(max(one.shape[-2:]) for one in factors))
         if "scaled_dot_product" in name:
             self.widest = max(self.widest, *args[0].shape)
@@ -75,7 +75,7 @@ class Sizes(TorchDispatchMode):
         return result
 
     def largest_factor(self) -> int:
-        """Return the side of the smallest square that holds each factor of each product."""
+        """Return the side of the smallest square in which each factor of each product fits."""
         sides = [
             max([1, math.ceil(math.sqrt(math.prod(shape))), *shape])
             for pair in self.products
@@ -88,8 +88,8 @@ class Sizes(TorchDispatchMode):
 def tiled(function: Callable, a: Tensor, b: Tensor, block: int) -> dict[str, Any]:
     """Return the ``output`` of ``function(a, b, block)``, and the ``largest`` factor of a product.
 
-    A product is a call of `@`, `mm` and the like, or a multiplication of two tensors. ``largest``
-    is the side of the smallest square that holds each of its factors.
+    A product is a call of `@`, `mm` or the like, or a multiplication of two tensors. ``largest`` is
+    the side of the smallest square in which each factor of each product fits.
     """
     with Sizes() as sizes:
         output = function(a, b, block)
@@ -106,8 +106,8 @@ def attention(
 ) -> dict[str, Any]:
     """Return the ``output`` and the ``lse`` of ``flash(q, k, v, causal, block)``.
 
-    ``largest`` is how many numbers the largest new tensor has. ``flops`` are the operations of all
-    products of matrices.
+    ``largest`` is the number of elements of the largest new tensor. ``flops`` is the number of
+    operations in all matrix products.
     """
     with Sizes() as sizes:
         output, lse = flash(q, k, v, causal, block)
@@ -117,9 +117,9 @@ def attention(
 
 @dataclass
 class Counted:
-    """What kernels did in the interpreter."""
+    """How many numbers kernels loaded and stored in the interpreter."""
 
-    loads: int = 0  # numbers, without masked lanes
+    loads: int = 0  # without masked lanes
     stores: int = 0
 
 
@@ -138,7 +138,7 @@ def counted() -> Iterator[Counted]:
 
 @contextlib.contextmanager
 def _filled() -> Iterator[None]:
-    """Let new tensors of torch be full of NaN, so that results do not depend on old memory."""
+    """Fill torch's new empty tensors with NaN, so that results do not depend on old memory."""
     before = torch.are_deterministic_algorithms_enabled()
     torch.use_deterministic_algorithms(True)
     try:
@@ -149,7 +149,7 @@ def _filled() -> Iterator[None]:
 
 @driver("output")
 def computed(function: Callable, *args: Any) -> dict[str, Any]:
-    """Return the ``output`` of a function, with NaN in places to which it writes nothing."""
+    """Return the ``output`` of a function. Elements that the function does not write are NaN."""
     with _filled():
         return {"output": function(*args)}
 
@@ -161,9 +161,10 @@ def computed(function: Callable, *args: Any) -> dict[str, Any]:
 def launched(function: Callable, *args: Any) -> dict[str, Any]:
     """Return the ``output`` of a function that launches kernels, and what the kernels did.
 
-    ``loads`` and ``stores`` are numbers that all programs load and store, without masked lanes.
-    ``launches`` is how many kernels were launched. ``others`` is how many tensors with numbers of
-    the output's dtype the kernels got that share no storage with the arguments or the output.
+    ``loads`` and ``stores`` count the numbers that all programs load and store, without masked
+    lanes. ``launches`` is the number of launches. ``others`` is the number of additional tensors
+    that the kernels got. An additional tensor has the output's dtype, and shares no storage with an
+    argument or the output.
     """
     with _filled(), recorded_launches() as launches, counted() as found:
         output = function(*args)
@@ -184,9 +185,9 @@ def _storage(one: Tensor) -> int:
 
 @driver(observed={WHOLE: "that the launched kernels compile for sm_90, and use tensor cores"})
 def tensor_cores(function: Callable, *args: Any) -> bool:
-    """Return whether the kernels that a function launches use tensor cores of an H100.
+    """Return whether a kernel that a function launches uses the tensor cores of an H100.
 
-    They are compiled, without a GPU. Instructions for tensor cores have `mma` in their names.
+    The kernels are compiled without a GPU. Instructions for tensor cores have `mma` in their names.
     """
     with recorded_launches() as launches:
         function(*args)
@@ -198,7 +199,7 @@ def tensor_cores(function: Callable, *args: Any) -> bool:
 
 
 def sharper(q: Tensor, k: Tensor, v: Tensor, causal: bool) -> Tensor:
-    """Attention with scores that are 1.5 times as large, so that numbers show where it is used."""
+    """Return attention with 1.5 times larger scores, so that its outputs show where it is used."""
     return F.scaled_dot_product_attention(
         q, k, v, is_causal=causal, scale=1.5 * q.shape[-1] ** -0.5
     )
@@ -238,12 +239,14 @@ def backward(
 ) -> dict[str, Any]:
     """Return the ``output`` of ``function.apply(q, k, v, causal, block)``, and the ``gradients``.
 
-    These are the gradients of q, k and v, for the gradient ``upstream`` of the output. With
-    ``between``, other calls come between forward and backward. ``largest`` is how many numbers
-    the largest new tensor has, ``widest`` the longest side of a factor in the backward's products
-    of matrices, and ``saved`` how many numbers are kept for the backward. ``attributes`` is how
-    many tensors are attributes of the node in the graph. ``unchanged`` is whether the arguments of
-    forward and backward stay as they were.
+    upstream: the gradient of the output.
+    between: whether other calls come between forward and backward.
+
+    ``gradients`` has the gradients of q, k and v. ``largest`` is the number of elements of the
+    largest new tensor. ``widest`` is the longest side of a factor in the backward's matrix
+    products. ``saved`` is the number of elements that are saved for the backward. ``attributes`` is
+    the number of tensors that are attributes of the graph's node. ``unchanged`` is True if the
+    backward changes no argument of the forward, no output and no upstream gradient.
     """
     saved: dict[int, int] = {}
 
@@ -303,12 +306,12 @@ def _kept() -> Iterator[None]:
 def swapped(
     swap: Callable, config: MiniGPTConfig, seed: int, tokens: Tensor, then: Tensor
 ) -> dict[str, Any]:
-    """Let ``swap(model, attention)`` change a MiniGPT, and run it and other models.
+    """Let ``swap(model, attention)`` change a MiniGPT, and run this model and two others.
 
     ``attention`` is :func:`sharper`. All models have the same weights, which ``seed`` decides.
-    Returns the ``logits`` of the model for tokens (batch, length); ``then``, the logits of other
-    tokens; ``names`` of its state dict; ``others``, the logits of a model made before and of a
-    model made after.
+    ``logits`` are the changed model's logits for tokens (batch, length), and ``then`` has its
+    logits for other tokens. ``names`` has the keys of the changed model's state dict. ``others``
+    has the logits of a model made before the change, and of a model made after the change.
     """
 
     def made() -> MiniGPT:
@@ -339,7 +342,7 @@ class _Weights:
 
 
 class _Pattern(nn.Module):
-    """Takes the place of the module that computes the weights in MiniGPT's attention."""
+    """Replaces the module that computes the weights in MiniGPT's attention."""
 
     def __init__(self, attention: Callable) -> None:
         super().__init__()
@@ -355,8 +358,8 @@ def written(
 ) -> dict[str, Any]:
     """Return the ``sentences`` of the trained MiniGPT with another attention.
 
-    ``asked`` has subject, verb and tense of each. ``logits`` are the model's logits for some
-    tokens, (B, T).
+    ``asked`` has the subject, the verb and the tense of each sentence. ``logits`` are the model's
+    logits for the tokens (B, T).
     """
     with torch.no_grad():
         model = load_minigpt()

@@ -30,10 +30,11 @@ def windows(dataset_class: Callable, settings: Settings) -> dict[str, Any]:
 
 @driver(observed={WHOLE: "that writing into an item changes nothing else"})
 def overwritten(dataset_class: Callable, settings: Settings) -> dict[str, Any]:
-    """Return the state of stream and items after a step has written zeros into an item.
+    """Write zeros into an item of a dataset, and return the state of the items and the stream.
 
-    Returns ``inputs`` and ``targets`` of the changed item, each after the *other* was changed;
-    ``again``, the same item read again; ``next``, the next item; ``stream``.
+    ``inputs`` has the item's inputs after only its targets were overwritten. ``targets`` has the
+    item's targets after only its inputs were overwritten. ``again`` is the same item, read again.
+    ``next`` is the next item. ``stream`` has all tokens.
     """
     other = dataset_class(**{**settings, "tokens": settings["tokens"].clone()})
     inputs, targets = other[0]
@@ -54,7 +55,7 @@ def overwritten(dataset_class: Callable, settings: Settings) -> dict[str, Any]:
 
 
 def loaded(dataset_class: Callable, settings: Settings, batch_size: int) -> list[Any]:
-    """Return a DataLoader's batches: a dataset's items in order, collated by the dataset."""
+    """Return a DataLoader's batches. The items stay in order, and the dataset collates them."""
     dataset = dataset_class(**settings)
     generator = torch.Generator()  # a loader draws a seed, even if it does not shuffle
     loader = DataLoader(dataset, batch_size, collate_fn=dataset.collate, generator=generator)
@@ -64,7 +65,7 @@ def loaded(dataset_class: Callable, settings: Settings, batch_size: int) -> list
 class Watched(nn.Module):
     """Two layers, (D, H) and (H, V), with a tanh and dropout between them.
 
-    It records for each call its mode, whether gradients are enabled, and the dtype of the logits.
+    For each call it records the mode, whether gradients are enabled, and the dtype of the logits.
     """
 
     def __init__(self, weights: Sequence[Tensor], dropout: float = 0.0) -> None:
@@ -87,7 +88,7 @@ class Watched(nn.Module):
 class _GraphsWatched(Watched):
     """For each call it also records the number of rows, and how many earlier graphs are alive.
 
-    ``torch.func`` does not support its hooks.
+    This class uses hooks that ``torch.func`` does not support.
     """
 
     def __init__(self, weights: Sequence[Tensor]) -> None:
@@ -130,9 +131,10 @@ def accumulated(
 ) -> dict[str, Any]:
     """Return the gradients after the learner's ``accumulate(model, parts)``.
 
-    The model has weights (D, H) and (H, V) and maps (N, D) to (N, V); parts are pairs (N, D), (N,).
-    ``old`` is the value of the gradients before. ``rows``: the number of rows in each call of the
-    model; ``alive``: the largest number of earlier graphs that were alive during a call.
+    The model has weights (D, H) and (H, V), and maps (N, D) to (N, V). ``parts`` are pairs of
+    inputs (N, D) and targets (N,). Before the call, all gradients have the value ``old``. ``rows``
+    has the number of rows in each call of the model. ``alive`` is the largest number of earlier
+    graphs that were alive during a call of the model.
     """
     model = _GraphsWatched(weights)
     if old is not None:
@@ -148,7 +150,7 @@ def accumulated(
 def scaled_gradient(
     scaler_class: Callable, settings: Sequence[Any], weight: Tensor
 ) -> Tensor | None:
-    """Return a weight's gradient from the scaled sum of its squares; None without a graph."""
+    """Return a weight's gradient from the scaled sum of its squares, or None without a graph."""
     leaf = weight.clone().requires_grad_()
     loss = scaler_class(*settings).scaled(leaf.square().sum())
     if loss.requires_grad:
@@ -159,11 +161,14 @@ def scaled_gradient(
 class Trainer:
     """A training run that can be stopped: a small model with dropout, and its whole state.
 
-    Each step takes the next batch of a shuffled epoch and returns the loss before the update. The
-    ``model`` is in training mode; its dropout draws from torch's global generator. ``optimizer`` is
-    AdamW over its parameters, ``schedule`` a learning rate that falls with each step. ``generator``
-    decides the order of each epoch: ``order``, (N,) int64, is the order of the current epoch, and
-    ``position`` is the number of its used items.
+    Each step takes the next batch of a shuffled epoch and returns the loss before the update.
+
+    model: is in training mode. Its dropout draws from torch's global generator.
+    optimizer: AdamW for the model's parameters.
+    schedule: lowers the learning rate after each step.
+    generator: decides the order of the items in each epoch.
+    order: (N,) int64, the order of the items in the current epoch.
+    position: how many items of the current epoch are already used.
     """
 
     def __init__(
@@ -181,7 +186,7 @@ class Trainer:
         self.position = 0
 
     def step(self) -> float:
-        """Do one step; return the loss of its batch."""
+        """Do one step, and return the loss of its batch."""
         if self.position == len(self.order):
             self.order = torch.randperm(len(self.x), generator=self.generator)
             self.position = 0
@@ -199,14 +204,18 @@ class Trainer:
 def stopped(
     functions: Mapping[str, Callable], settings: Settings, before: int, after: int, through: str
 ) -> dict[str, Any]:
-    """Compare a run of `before` and `after` steps with a run that resumes its checkpoint.
+    """Compare a run that continues after its checkpoint with runs that resume from the checkpoint.
 
-    Before the checkpoint other code draws from torch's global generator. The second run is another
-    trainer, which has started with another seed and made a step. ``through`` says how the
-    checkpoint is kept in between: as ``"a copy"``, as ``"a file"`` that is read with
-    ``weights_only=True``, or in ``"memory"``, where it stays while the first run continues, and is
-    then used twice. Returns ``whole`` for the run that continued, and ``first`` and ``resumed`` for
-    the first and the last use of the checkpoint. Each has the losses after the checkpoint and the
+    The first run does `before` steps. Then other code draws from torch's global generator, and the
+    checkpoint is made. The first run continues with `after` steps. Another trainer, which has
+    another seed and has done one step, resumes from the checkpoint and also does `after` steps.
+
+    through: how the checkpoint is stored before the other trainer gets it. ``"a copy"`` is a deep
+        copy. ``"a file"`` is read with ``weights_only=True``. In ``"memory"`` the checkpoint stays
+        as it is while the first run continues, and two trainers resume from it.
+
+    ``whole`` is the result of the first run. ``first`` and ``resumed`` are the results of the first
+    and the last trainer that resumes. A result has the ``losses`` after the checkpoint, and the
     final ``weights``.
     """
     first = stopped_run(settings, before)
@@ -230,12 +239,12 @@ def stopped(
 
 @driver(WHOLE)
 def saved(functions: Mapping[str, Callable], settings: Settings, before: int) -> Any:
-    """Return a run's checkpoint after `before` steps, by value; a file becomes its content."""
+    """Return a run's checkpoint after `before` steps by value. A file becomes its content."""
     return _opened(functions["checkpoint"](stopped_run(settings, before)))
 
 
 def stopped_run(settings: Settings, before: int) -> Trainer:
-    """Return a trainer after some steps; since then other code has drawn random numbers."""
+    """Return a trainer after `before` steps and after other code has drawn random numbers."""
     first = Trainer(**settings)
     for _ in range(before):
         first.step()
@@ -249,8 +258,8 @@ def resumed(
 ) -> dict[str, Any]:
     """Return the results of some steps after another trainer has resumed from a checkpoint.
 
-    The other trainer has started with another seed, and made a step. ``kept`` is the result of
-    :func:`saved`. Returns ``losses``, and the final ``weights``.
+    The other trainer has another seed, and has done one step. ``kept`` is the result of
+    :func:`saved`. Returns the ``losses`` and the final ``weights``.
     """
     other = Trainer(**{**settings, "seed": settings["seed"] + 1})
     other.step()
@@ -262,7 +271,7 @@ FILE = "in a file"  # the only key of a dict that represents a torch file
 
 
 def _opened(value: Any) -> Any:
-    """Copy a checkpoint; each tensor with the bytes of a torch file becomes the file's content."""
+    """Copy a checkpoint. A tensor with the bytes of a torch file becomes the file's content."""
     if isinstance(value, dict):
         return {key: _opened(one) for key, one in value.items()}
     if isinstance(value, (list, tuple)):
@@ -275,7 +284,7 @@ def _opened(value: Any) -> Any:
 
 
 def _closed(value: Any) -> Any:
-    """Do the reverse of `_opened`: each content becomes a tensor with a file's bytes again."""
+    """Do the reverse of `_opened`: a file's content becomes a tensor with the file's bytes."""
     if isinstance(value, dict) and value.keys() == {FILE}:
         file = io.BytesIO()
         torch.save(_closed(value[FILE]), file)
@@ -294,13 +303,13 @@ def _go_on(trainer: Trainer, steps: int) -> dict[str, Any]:
 
 
 def sentences(inputs: Tensor, targets: Tensor, columns: int) -> tuple[Tensor, Tensor]:
-    """Return the lines that fit into so many columns; the other columns are cut off."""
+    """Return the lines that fit into `columns` columns, without the other columns."""
     fits = (targets[:, columns:] == IGNORED).all(1) & (inputs[:, columns:] == PAD).all(1)
     return inputs[fits, :columns], targets[fits, :columns]
 
 
 class _Noted:
-    """A dataset: item k is a pair of `rows[k]` and the number of items read before it."""
+    """A dataset. Item k is a pair: `rows[k]`, and how many items were read earlier."""
 
     def __init__(self, rows: Any) -> None:
         self.rows, self.read = rows, 0
@@ -314,11 +323,11 @@ class _Noted:
 
 
 class _ByKey(dict[int, Any]):
-    """A dict that accepts only ints as keys: neither tensors nor NumPy's integers."""
+    """A dict that accepts only Python's ints as keys, and no tensors or NumPy integers."""
 
     def __getitem__(self, k: int) -> Any:
         if not isinstance(k, int):
-            raise TypeError(f"expected an int as index of an item, got {type(k).__name__}")
+            raise TypeError(f"expected an int as the index of an item, got {type(k).__name__}")
         return super().__getitem__(k)
 
 
@@ -336,7 +345,7 @@ class _Numbers:
     def __getitem__(self, k: int) -> int:
         self.read += 1
         if self.read > self.MOST:
-            raise MemoryError("the code read very many items for a few batches")
+            raise MemoryError("the code read far more items than the batches need")
         return range(self.n)[k]
 
 
@@ -367,19 +376,19 @@ def dealt(
     turns: Sequence[tuple[int, int]],
     noted: bool = False,
 ) -> dict[str, Any]:
-    """Return the results of several loaders' iterators over one dataset; they take turns.
+    """Make several loaders of one dataset, and let their iterators return batches in turn.
 
-    ``dataset`` is a list, a dict (it takes only ints as indices), or an int n, for the numbers
-    below n. If it is ``noted``, each item is a pair: the item itself, and the number of
-    items read before it. ``loaders`` has the settings of each loader: ``generator`` is a seed or
-    None, and loaders with the same seed share a generator; ``collate`` is a name of `COLLATES`, or
-    None.
-    ``turns`` are pairs: the number of a loader, and the number of one of its iterators. An iterator
-    is made at its first turn.
+    dataset: a list, a dict that accepts only ints as keys, or an int n for the numbers below n.
+    loaders: the settings of each loader. ``generator`` is a seed or None. Loaders with the same
+        seed share a generator. ``collate`` is a key of `COLLATES` or None.
+    turns: the turns, in order. A turn is a pair: the index of a loader, and the number of one of
+        this loader's iterators. An iterator is made at its first turn.
+    noted: whether each item of the dataset becomes a pair: the item, and how many items were read
+        earlier.
 
-    ``over`` says for each turn whether its iterator was at its end, and ``batches`` has the turn's
-    batch or None; ``lengths`` has ``len`` of each loader; ``left alone`` says whether the loaders
-    neither used nor seeded torch's global generator, which is seeded before each turn.
+    ``lengths`` has the length of each loader. ``over`` has for each turn whether the iterator was
+    at its end. ``batches`` has the batch of each turn, or None at the end. torch's global generator
+    is seeded before each turn. ``left alone`` is True if no loader used or seeded this generator.
     """
     dataset = _Numbers(dataset) if isinstance(dataset, int) else dataset
     dataset = _ByKey(dataset) if isinstance(dataset, dict) else dataset
@@ -416,11 +425,11 @@ def dealt(
 def fitted(
     fit: Callable, weights: Sequence[Tensor], dropout: float, settings: Settings, seed: int
 ) -> dict[str, Any]:
-    """The result of ``fit(model, **settings)``, the model's weights afterwards, and its calls.
+    """Return the result of ``fit(model, **settings)``, and the model's final weights and calls.
 
-    ``calls``: for each call, whether the model was in training mode, whether gradients were
-    enabled, and the dtype of the logits. The model is in evaluation mode at first, and its dropout
-    draws from torch's global generator, which starts with the seed.
+    The model is in evaluation mode at first. Its dropout draws from torch's global generator, which
+    starts with the seed. ``calls`` has for each call of the model: whether the model was in
+    training mode, whether gradients were enabled, and the dtype of the logits.
     """
     model = Watched(weights, dropout).eval()
     torch.manual_seed(seed)
@@ -440,7 +449,7 @@ class MiniGPTRows(MiniGPT):
 def minigpt_fitted(fit: Callable, config: MiniGPTConfig, settings: Settings, seed: int) -> Any:
     """Return the result of ``fit(model, **settings)`` for a new MiniGPT with weights from the seed.
 
-    In the parts ``(x, targets)``, x is (B, T) and targets are (B * T,).
+    In a part ``(x, targets)``, x has the shape (B, T), and targets have the shape (B * T,).
     """
     torch.manual_seed(seed)
     return fit(MiniGPTRows(config), **settings)
@@ -449,9 +458,10 @@ def minigpt_fitted(fit: Callable, config: MiniGPTConfig, settings: Settings, see
 def steps_of_lines(
     inputs: Tensor, targets: Tensor, steps: int, cuts: Sequence[int], seed: int
 ) -> list[list[tuple[Tensor, Tensor]]]:
-    """Return steps for `fit`, with random lines, short lines first; `cuts` are the parts' sizes.
+    """Return steps for `fit` with random lines. In each step, short lines come first.
 
-    A part is as wide as its longest line. The seed decides the lines; `cuts` don't change them.
+    `cuts` has the number of lines in each part of a step. A part is as wide as its longest line.
+    The seed and the sum of `cuts` decide the lines.
     """
     generator = torch.Generator().manual_seed(seed)
     made = []

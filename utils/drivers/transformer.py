@@ -41,11 +41,12 @@ def attention(
     allowed: Tensor | None,
     upstream: Tensor | None = None,
 ) -> dict[str, Any]:
-    """The results of an attention module, made as ``module_class(*sizes)``, with these weights.
+    """Return the ``output`` of an attention module ``module_class(*sizes)``.
 
-    The sizes are d_model and n_heads. ``weights`` is a state dict under MiniGPT's names. x is
-    (B, T, D), and ``allowed`` is passed after x. With `upstream`, the gradient of the ``output``,
-    there are ``gradients`` by name, and the gradient of ``x``.
+    The sizes are d_model and n_heads. ``weights`` is a state dict with MiniGPT's names. x is
+    (B, T, D), and ``allowed`` is passed after x. ``upstream`` is the gradient of the output. If it
+    is given, the result also has the ``gradients`` of the parameters by name, and the gradient of
+    ``x``.
     """
     module = module_class(*sizes)
     module.load_state_dict(dict(weights))
@@ -75,7 +76,7 @@ def grouped_attention(
 ) -> dict[str, Any]:
     """Return the results of ``GroupedAttention(config, kv_heads)`` with these weights.
 
-    The results are as in :func:`attention`; there are also the ``shapes`` of the state dict.
+    The results are the same as in :func:`attention`, with the ``shapes`` of the state dict.
     """
     module = functions["GroupedAttention"](config, kv_heads)
     module.load_state_dict(dict(weights))
@@ -93,8 +94,8 @@ def converted(
 ) -> dict[str, Any]:
     """Return the ``weights`` that ``grouped(attention, kv_heads)`` makes from full attention.
 
-    ``left``: the weights of the full attention after zeros were written into the grouped attention;
-    a weight that no longer requires a gradient is None.
+    Then zeros are written into the grouped attention. ``left`` has the weights of the full
+    attention after this. If a weight no longer requires a gradient, None replaces it.
     """
     whole = CausalSelfAttention(config)
     whole.load_state_dict(dict(weights))
@@ -115,10 +116,10 @@ def forked(
     n_heads: int,
     more: Sequence[Tensor],
 ) -> list[Any]:
-    """Return the caches from several calls of ``attend_cached`` that all start with the same cache.
+    """Call ``attend_cached`` several times with the same cache, and return the new caches.
 
-    ``x`` has the positions of the call that makes this cache. ``more`` has the new positions of
-    each further call.
+    ``x`` is the input of a first call, which makes the cache. ``more`` has the input of each later
+    call.
     """
     _, cache = attend_cached(x, weights, n_heads, None)
     return [attend_cached(new, weights, n_heads, cache)[1] for new in more]
@@ -148,7 +149,7 @@ def tiny_weights(
 class TinyDecoder:
     """A decoder of one layer with a cache, for `generate`.
 
-    ``columns`` has the number of token columns of each call.
+    ``columns`` has the number of columns of tokens in each call.
     """
 
     def __init__(self, weights: Mapping[str, Tensor]) -> None:
@@ -163,12 +164,12 @@ class TinyDecoder:
         padding: Tensor,
         cache: tuple[Tensor, Tensor] | None,
     ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-        """Logits of the next word after each token, and the cache for the next call.
+        """Return the logits of the next word after each token, and the cache for the next call.
 
-        tokens: (B, T) int64, only the new tokens. positions: (B, T) int64, the position of each
-        token in its text, from 0 on. padding: (B, S) bool, True for real tokens, for all S tokens
-        so far, including the T new ones. cache: the cache from the last call; None in the first
-        call.
+        tokens: (B, T) int64, only the new tokens.
+        positions: (B, T) int64, the position of each new token in its text, from 0 on.
+        padding: (B, S) bool, for the earlier tokens and the T new tokens. True means a real token.
+        cache: the cache from the last call, or None in the first call.
         """
         self.columns.append(tokens.shape[1])
         before = 0 if cache is None else cache[0].shape[1]
@@ -212,8 +213,8 @@ def generated(
 ) -> dict[str, Any]:
     """Return the ``words`` of ``generate(model, prompts, limit, pad, eos)``.
 
-    ``columns``: the number of columns in each call of the model; ``prompts``: the argument after
-    the call.
+    ``columns`` has the number of columns in each call of the model. ``prompts`` is the passed list
+    after the call.
     """
     model = TinyDecoder(weights)
     given = [list(prompt) for prompt in prompts]
@@ -234,14 +235,17 @@ def loaded_strictly(
 ) -> dict[str, Any]:
     """Return the result of the learner's ``load(model_class, folder)`` for a folder.
 
-    The folder has a MiniGPT of these ``sizes``, with the ``numbers`` of its parameters, one after
-    the other, flat; if ``gone`` is given, the file lacks this tensor. ``what`` is ``"stock"`` for
-    GPT-2's own class, which has no bias in the head, ``"nowhere"`` for a folder that does not
-    exist, and otherwise means the class that wrote the folder. ``raised`` is the exception's name
-    or ``""``; for a subclass of FileNotFoundError or ValueError it is the base class's name.
-    ``names`` has ``"lm_head.bias"`` and ``gone``, if the exception's message contains them.
-    ``training`` is the mode of the loaded model. ``logits`` are this model's logits for some
-    tokens; None if the file lacks a tensor or an exception was raised.
+    sizes: the sizes of the MiniGPT in the folder.
+    numbers: the numbers of all its parameters in one flat tensor.
+    what: ``"stock"`` for GPT-2's original class, which has no bias in the head. ``"nowhere"`` for a
+        folder that does not exist. Any other word for the class that wrote the folder.
+    gone: the name of a tensor that the file lacks.
+
+    ``raised`` is the name of the exception, or ``""``. For a subclass of FileNotFoundError or
+    ValueError it is the name of this base class. ``names`` has those of ``"lm_head.bias"`` and
+    ``gone`` that the exception's message contains. ``training`` is the mode of the loaded model.
+    ``logits`` are this model's logits for some tokens. They are None if the file lacks a tensor or
+    if an exception was raised.
     """
     model = MiniGPT(MiniGPTConfig(**sizes))
     torch.nn.utils.vector_to_parameters(numbers, model.parameters())
@@ -266,7 +270,7 @@ def loaded_strictly(
             }
         with torch.no_grad():
             tokens = torch.arange(sizes["context"])[None] % sizes["vocab_size"]
-            # tensors that a file lacks are random, so no two loads agree
+            # a tensor that the file lacks gets random numbers, so the logits differ in each load
             logits = None if gone else loaded(tokens).logits
     return {"raised": "", "names": [], "training": loaded.training, "logits": logits}
 
@@ -275,9 +279,9 @@ LETTERS = "abcdefghij"  # the words of a small folder, in addition to pad, bos a
 
 
 def small_model(kind: str, seed: int, eos: int = 2, layers: int = 2) -> Any:
-    """Return a causal model with random weights, 13 words and 24 places, in eval mode.
+    """Return a causal model with random weights, 13 words and 24 positions, in eval mode.
 
-    ``kind``: ``"minigpt"``, ``"gpt2"`` or ``"llama"``; ``eos``: the id of the end token.
+    ``kind`` is ``"minigpt"``, ``"gpt2"`` or ``"llama"``. ``eos`` is the id of the end token.
     """
     from transformers import GPT2Config, LlamaConfig, LlamaForCausalLM
 
@@ -285,7 +289,8 @@ def small_model(kind: str, seed: int, eos: int = 2, layers: int = 2) -> Any:
     ends: dict[str, Any] = {"bos_token_id": 1, "eos_token_id": eos, "pad_token_id": 0}
     sizes: dict[str, Any]
     model: Any
-    # the model's first weights are replaced, so creating them must not change torch's random state
+    # All weights are replaced below. So the creation of the model must not change torch's random
+    # state.
     with torch.random.fork_rng(devices=[]):
         if kind == "minigpt":
             model = hf_model(MiniGPT(MiniGPTConfig(vocab_size, 8, 2, layers, 12, 24)))
@@ -304,13 +309,17 @@ def small_model(kind: str, seed: int, eos: int = 2, layers: int = 2) -> Any:
 
 
 def small_words(eos: int = 2, pad: bool = True) -> list[str]:
-    """Return the words of a small folder, in the order of their ids: pad or ".", bos, the rest."""
+    """Return the words of a small folder in the order of their ids.
+
+    The first word is pad, or "." if ``pad`` is False. The second word is bos. The end
+    token has the id ``eos``.
+    """
     words = [SPECIAL[0] if pad else ".", SPECIAL[1], *LETTERS]
     words.insert(eos, SPECIAL[2])
     return words
 
 
-# A class in a folder: its logits have the opposite sign.
+# A model class for a folder. Its logits have the opposite sign.
 OWN_CODE = """
 from transformers import GPT2Config, GPT2LMHeadModel
 
@@ -328,13 +337,15 @@ class OwnForCausalLM(GPT2LMHeadModel):
 def small_folder(folder: Path, says: Mapping[str, Any]) -> Path:
     """Write a :func:`small_model` and a tokenizer for `from_pretrained`; return the folder's path.
 
-    folder: where the files are written. says: ``kind``, ``seed``, ``eos`` and ``layers`` of the
-    model;
-    ``side``, the side on which the tokenizer pads, by default ``"right"``. These are True or False:
-    ``pad``, whether it has a pad token (default True); ``begins``, whether it puts a bos token
-    before each text; ``draws``, whether the generation config requires random tokens, and one
-    token; ``half``, whether the weights are bfloat16; ``code``, whether the folder has a class for
-    the model (each False by default).
+    folder: where the files are written.
+    says: a dict with these keys:
+        kind, seed, eos, layers    the arguments of :func:`small_model`
+        side      the side on which the tokenizer pads, by default "right"
+        pad       whether the tokenizer has a pad token, by default True
+        begins    whether the tokenizer puts a bos token before each text, by default False
+        draws     whether the generation config asks for one random token, by default False
+        half      whether the weights are bfloat16, by default False
+        code      whether the folder has its own class for the model, by default False
     """
     from tokenizers import Tokenizer
     from tokenizers.models import WordLevel
@@ -373,7 +384,7 @@ def small_folder(folder: Path, says: Mapping[str, Any]) -> Path:
 
 @functools.cache
 def _files_of(says: tuple[tuple[str, Any], ...]) -> dict[str, bytes]:
-    """Return the files of a :func:`small_folder`, name -> bytes, from a cache if possible."""
+    """Return the files of a :func:`small_folder`: name -> bytes."""
     with tempfile.TemporaryDirectory() as place:
         folder = small_folder(Path(place), dict(says))
         return {file.name: file.read_bytes() for file in folder.iterdir()}
@@ -381,7 +392,10 @@ def _files_of(says: tuple[tuple[str, Any], ...]) -> dict[str, bytes]:
 
 @contextlib.contextmanager
 def _counted_rows() -> Any:
-    """Yield the set of row counts in calls of causal models; then undo changes by folders' code."""
+    """Yield a set that collects the number of rows of each call of a causal model.
+
+    At the end, undo the changes of modules and of `sys.path` by code from folders.
+    """
     from transformers import LlamaForCausalLM
 
     rows: set[int] = set()
@@ -418,9 +432,9 @@ def completed(
 ) -> dict[str, Any]:
     """Return the result of ``complete(folder, prompts, limit)`` for a :func:`small_folder`.
 
-    torch's generator starts with the same seed each time, so that two answers with random words get
-    the same words. ``rows``: the numbers of prompts in the model's calls, each once; ``prompts``:
-    the argument after the call.
+    torch's generator starts with the same seed each time. So two answers that draw words in the
+    same way get the same words. ``rows`` has the different numbers of prompts in the model's calls.
+    ``prompts`` is the passed list after the call.
     """
     given = list(prompts)
     with (
@@ -443,9 +457,9 @@ def completed(
 def perplexity(
     weights: Mapping[str, Tensor], config: MiniGPTConfig, inputs: Tensor, targets: Tensor
 ) -> float:
-    """``exp`` of the mean cross-entropy of a MiniGPT over all targets that count.
+    """Return the ``exp`` of a MiniGPT's mean cross-entropy, without ignored targets.
 
-    Infinite if it is too large for float64.
+    Returns infinity if the result is too large for float64.
     """
     with torch.random.fork_rng(devices=[]):
         model = MiniGPT(config)
@@ -456,7 +470,7 @@ def perplexity(
 
 @contextlib.contextmanager
 def counted_steps() -> Iterator[Counter[int]]:
-    """Count the steps of PyTorch's optimizers with each parameter: id -> number of steps."""
+    """Yield a counter of the steps that PyTorch's optimizers take: id of a parameter -> steps."""
     taken: Counter[int] = Counter()
     counting = register_optimizer_step_post_hook(
         lambda optimizer, args, kwargs: taken.update(
@@ -485,8 +499,8 @@ def tuned_twice(
 ) -> dict[str, Any]:
     """Return the results of two calls of ``fine_tune(weights, config, new, old, steps, seed)``.
 
-    Between the calls torch's generator advances, as if other code used it. ``given``: the passed
-    weights after the calls; ``steps``: the largest number of steps that PyTorch's optimizers took
+    Between the calls a random number is drawn, as other code could do. ``given`` has the passed
+    weights after the calls. ``steps`` is the largest number of steps that PyTorch's optimizers took
     with one parameter.
     """
     given = {name: tensor.clone() for name, tensor in weights.items()}

@@ -1,7 +1,7 @@
 """The kinds of GPU that this course runs on. To add a kind, change only this module.
 
-PyTorch finds a device's dispatch key (CUDA, MPS) by its type. NVIDIA's and AMD's GPUs have the same
-type in PyTorch, ``cuda``. PyTorch's build decides which of the two kinds ``cuda`` means.
+PyTorch derives a device's dispatch key (CUDA, MPS) from the device's type. NVIDIA's and AMD's GPUs
+have the same type in PyTorch: ``cuda``. PyTorch's build decides whether it means NVIDIA or AMD.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ class Accelerator:
     """A kind of GPU."""
 
     device_type: str  # its type in PyTorch, as in ``tensor.device.type``
-    # Triton's name of its backend; "" if Triton has none, so that kernels on it are interpreted on
+    # the name of Triton's backend; "" if Triton has no backend, so that kernels are interpreted on
     # the CPU
     triton: str = ""
     warp: int = 32  # threads of one warp
-    # a regular expression for targets that need no such GPU; its first group is the number that
-    # Triton expects. "" for none.
+    # A regular expression for names of targets, such as "sm_90". Kernels compile for these targets
+    # also without a GPU. The first group is the number that Triton expects. "" if there is none.
     targets: str = ""
 
     @property
@@ -78,7 +78,7 @@ def available() -> Accelerator | None:
 
 
 def compiles_for(device: torch.device) -> Accelerator | None:
-    """Return the accelerator of a device if Triton compiles for it; None if Triton interprets."""
+    """Return the accelerator of a device, or None if Triton does not compile for the device."""
     return next((kind for kind in _compiled() if kind.device_type == device.type), None)
 
 
@@ -100,7 +100,7 @@ def _compiled() -> list[Accelerator]:
 
 
 def _target(properties: Any) -> str:
-    """Return NVIDIA's name such as sm_90, or AMD's name such as gfx942; "" for neither."""
+    """Return NVIDIA's name such as sm_90, AMD's name such as gfx942, or "" for another GPU."""
     amd = getattr(properties, "gcnArchName", "") if torch.version.hip else ""
     if amd or not hasattr(properties, "major"):
         return amd.partition(":")[0]

@@ -17,10 +17,10 @@ class Access:
 
     program: int  # its number along the grid's first axis
     kind: str  # "load" or "store"
-    tensor: str  # the kernel's argument that it accesses
-    # the index of each place of the block, counted from the tensor's first element
+    tensor: str  # the name of the accessed argument of the kernel
+    # for each lane of the block, the index of its element, counted from the tensor's first element
     elements: tuple[int, ...]
-    mask: tuple[bool, ...]  # whether the place is accessed
+    mask: tuple[bool, ...]  # for each lane, whether it accesses its element
 
     @property
     def touched(self) -> tuple[int, ...]:
@@ -36,8 +36,8 @@ class Access:
 def accesses(kernel: Any, grid: tuple[int, ...], *args: Any, **kwargs: Any) -> list[Access]:
     """Launch a kernel on CPU tensors in the interpreter, and return its loads and stores in order.
 
-    The launch is real: the kernel's stores change the tensors. A block belongs to the tensor whose
-    start is nearest below the block's first place.
+    The kernel's stores change the tensors. An access belongs to the last tensor in memory that
+    starts at or before the address of the block's first lane.
     """
     require_triton()
     from triton.runtime.interpreter import interpreter_builder as builder

@@ -48,18 +48,19 @@ class Entry:
     key: str  # the dispatch key
     kind: str  # a value of KINDS
     fallthrough: bool  # whether the slot has no code, so that the next key is tried
-    # the file of the registration, from the top of PyTorch's tree; for other code, only its name
+    # the path of the file with the registration, from the top of PyTorch's tree; for a file of
+    # other code, only the file's name
     file: str
     line: int  # the line in that file; for generated code, the line of the registration's block
 
 
 def op_name(op: Any) -> str:
-    """Return the name of an overload such as `torch.ops.aten.mul.Tensor`; a text is unchanged."""
+    """Return the name of an overload such as `torch.ops.aten.mul.Tensor`, or a string unchanged."""
     return op if isinstance(op, str) else op.name()
 
 
 def table(op: str) -> dict[str, Entry]:
-    """Return an operator's table, key by key; LookupError if there is no such operator."""
+    """Return an operator's table: key -> entry. Raises LookupError for an unknown operator."""
     dump = torch._C._dispatch_dump_table(op)
     if not dump:
         raise LookupError(f"there is no operator {op!r}")
@@ -68,13 +69,13 @@ def table(op: str) -> dict[str, Entry]:
 
 @cache
 def _parsed(dump: str) -> dict[str, Entry]:
-    """Parse a table. The cache's key is its text, which changes when a kernel is registered."""
+    """Parse a table's text. This can be cached, because a registration changes the text."""
     found = [parse_line(line) for line in dump.splitlines() if line.strip()]
     return {entry.key: entry for entry in found}
 
 
 def parse_line(line: str) -> Entry:
-    """Return the entry of one line of a dump; ValueError if the line has another form."""
+    """Return the entry in one line of a dump. Raises ValueError if the line has another form."""
     match = LINE.fullmatch(line.strip())
     if match is None:
         raise ValueError(f"not a line of a dispatch table: {line!r}")
@@ -89,34 +90,37 @@ def parse_line(line: str) -> Entry:
 
 
 def is_composite(op: str) -> bool:
-    """Return whether an operator is made of other operators, without a backend's kernel."""
+    """Return whether an operator only calls other operators, and has no kernel for a backend."""
     entry = table(op).get("CPU")
     return entry is not None and entry.kind == COMPOSITE
 
 
 def keys_of(*tensors: torch.Tensor) -> tuple[str, ...]:
-    """Return the keys that these tensors add to a call together, the highest first.
+    """Return all keys that these tensors add to a call, the highest first.
 
-    For tensors on several backends, only the highest backend counts, as in PyTorch.
+    If the tensors are on several backends, only the highest backend counts, as in PyTorch.
     """
     return _in_order(_together(tensors))
 
 
 def call_keys(*tensors: torch.Tensor) -> tuple[str, ...]:
-    """Return the keys that a call with these tensors starts with here and now, highest first."""
+    """Return the keys with which a call on these tensors would start now, the highest first."""
     return _in_order((_together(tensors) | _included()) - _excluded())
 
 
 @dataclass(frozen=True)
 class ThreadKeys:
-    """The keys that this thread adds to each call, and the keys that it removes; highest first."""
+    """The keys that this thread adds to each call, and the keys that this thread removes.
+
+    In both, the highest key is first.
+    """
 
     included: tuple[str, ...]
     excluded: tuple[str, ...]
 
 
 def thread_keys() -> ThreadKeys:
-    """Return the thread's own key sets as they are now; modes and contexts change them."""
+    """Return the current key sets of the thread. Modes and contexts change them."""
     away = _excluded()
     excluded = tuple(
         name for name, key, alone in _every() if (alone - away).highestPriorityTypeId() != key
@@ -130,14 +134,14 @@ class Decision:
 
     op: str  # the operator
     brought: tuple[str, ...]  # keys of the tensors
-    included: tuple[str, ...]  # keys that the thread adds and that no tensor has
-    excluded: tuple[str, ...]  # keys that a tensor has and that the thread removes
+    included: tuple[str, ...]  # keys that the thread adds, without keys of the tensors
+    excluded: tuple[str, ...]  # keys of the tensors that the thread removes
     considered: tuple[Entry, ...]  # the slots of all remaining keys, the highest first
     winner: Entry  # the first slot that is not a fallthrough: its code runs
 
 
 def decide(op: Any, *tensors: torch.Tensor) -> Decision:
-    """Return which kernel a call on these tensors would reach first, here and now."""
+    """Return which kernel a call on these tensors would reach first if it were made now."""
     name = op_name(op)
     slots = table(name)
     keys, own = call_keys(*tensors), keys_of(*tensors)
@@ -162,26 +166,27 @@ class Call:
     name: str  # the operator without its overload, such as ``aten::addmm``; or an autograd node
     # shapes of the call's arguments; ``()`` for an argument that is not a tensor with dimensions
     shapes: tuple[tuple[int, ...], ...]
-    # the slots whose code ran, in order: each passed the call on to the next. Empty for an
-    # autograd node.
+    # The slots whose code ran, in order. The code of each slot except the last passed the call to
+    # the next slot. Empty for an autograd node.
     path: tuple[Entry, ...] = ()
     calls: tuple[Call, ...] = field(default=())  # the calls that its kernels made
     # the keys with which the call started, highest first; empty for an autograd node
     keys: tuple[str, ...] = ()
 
     def walk(self) -> Iterable[tuple[int, Call]]:
-        """Yield depth and call, for this call and all calls inside of it."""
+        """Yield this call and all calls inside it, as pairs (depth, call)."""
         yield 0, self
         for call in self.calls:
             yield from ((depth + 1, inner) for depth, inner in call.walk())
 
 
 def trace(function: Callable[..., Any], *args: Any) -> tuple[Call, ...]:
-    """Call a function and return the operators that it called, each with its inner calls.
+    """Call a function, and return the calls of operators, each with its inner calls.
 
-    The nesting comes from PyTorch's profiler. The path of each call is computed from its table and
-    the remaining keys at that depth. The remaining keys are at first those of ``args``' tensors and
-    of the thread. Inside the kernels of a backend, the remaining keys are the keys below Autograd.
+    The nesting comes from PyTorch's profiler. The path of a call is computed from the operator's
+    table and from the remaining keys at the call's depth. At first, the remaining keys are the keys
+    of the tensors in ``args`` and of the thread. Inside a backend's kernel, the remaining keys are
+    the keys below Autograd.
     """
     # The profiler's library reads this variable once, and writes to stderr if it is not set.
     os.environ.setdefault("KINETO_LOG_LEVEL", "6")
@@ -249,7 +254,7 @@ def _excluded() -> Any:
 
 @cache
 def _every() -> tuple[tuple[str, Any, Any], ...]:
-    """Return all keys of tensors and threads: name, key, and the set of that key alone."""
+    """Return all keys of tensors and threads, as (name, key, set with only this key)."""
     no_keys = ("StartOf", "EndOf", "Composite", "Undefined")  # limits of ranges, and aliases
     sets = [
         (name, key, torch._C.DispatchKeySet(key))
@@ -270,5 +275,5 @@ def _in_order(keys: Any) -> tuple[str, ...]:
 
 @cache
 def _name(key: int) -> str:
-    # A key searches a list of all names each time its name is read.
+    # Cached, because a key searches a list of all names each time its name is read.
     return torch._C.DispatchKey(key).name

@@ -1,12 +1,12 @@
 """Artificial times for the profiler, which do not depend on the machine's load.
 
-``torch.profiler`` records events, their order and their nesting, which stay as they are. Each event
-then gets a self time by its name, and the self times decide starts and ends. So a profile has the
-same times on every machine and in every run. The profile is read as usual, with ``events``,
-``key_averages`` or ``export_chrome_trace``.
+``torch.profiler`` records events. The order and the nesting of the events stay the same. But each
+event gets a self time that depends only on its name, and the self times decide the starts and ends.
+So a profile has the same times on every machine and in every run. The profile is read as usual,
+with ``events``, ``key_averages`` or ``export_chrome_trace``.
 
-For this, two methods of ``torch.autograd.profiler.profile`` are wrapped: ``torch.profiler.profile``
-passes its results to this class. `states` wraps two more methods of this class.
+``torch.profiler.profile`` passes its results to ``torch.autograd.profiler.profile``. `drawn_clock`
+wraps two methods of this second class, and `states` wraps two more of its methods.
 """
 
 from __future__ import annotations
@@ -34,9 +34,10 @@ OFF, WARMING_UP, RECORDING = "off", "warming up", "recording"
 def drawn_clock(costs: Mapping[str, int]) -> Iterator[None]:
     """While the context is open, profiles have artificial times.
 
-    costs: maps the name of an event to its self time in nanoseconds, at least 1. Every other event
-    takes a picosecond. If stacks are recorded, each call of a Python function in any thread is an
-    event, and the number of such events must not change any share.
+    costs: maps the name of an event to the event's self time in nanoseconds, at least 1.
+
+    Every other event takes a picosecond. This is so short because a profile with stacks has an
+    event for each call of a Python function. The number of these events must not change any share.
     """
     parse, export = profiler.profile._parse_kineto_results, profiler.profile.export_chrome_trace
 
@@ -96,9 +97,9 @@ Span = tuple[Any, float, float, str]  # thread, start, end, and name of an event
 
 
 def _retimed(spans: Iterable[Span], costs: Mapping[str, int]) -> list[tuple[int, int]]:
-    """Return new starts and ends, in picoseconds; the nesting stays the same.
+    """Return new starts and ends, in picoseconds. The nesting stays the same.
 
-    Half of an event's self time is before its inner events, and the other half is after them.
+    Half of an event's self time is before the inner events, and half is after the inner events.
     """
     given = list(spans)
     starts, ends, now = [0] * len(given), [0] * len(given), 0

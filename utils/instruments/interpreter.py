@@ -1,8 +1,8 @@
 """Run Triton kernels in Triton's interpreter, on demand.
 
 The first import of Triton decides for the whole process whether kernels are interpreted or compiled
-(`TRITON_INTERPRET`). `interpreted(kernel)` returns an interpreted version, a *twin*, of any
-`@triton.jit` kernel at any time, and restores the language afterwards.
+(`TRITON_INTERPRET`). But `interpreted(kernel)` returns an interpreted version of any `@triton.jit`
+kernel at any time: a *twin*. A launch of a twin patches Triton's language, and then restores it.
 """
 
 from __future__ import annotations
@@ -28,14 +28,15 @@ from triton.runtime import interpreter
 from triton.runtime.interpreter import InterpretedFunction
 from triton.runtime.jit import JITFunction
 
-# The modules with the language's functions and builtins. The first group has functions that are
-# kernels themselves. The interpreter also adds names to these modules.
+# The modules with the language's functions and builtins. The modules of the first group have
+# functions that are kernels. The interpreter also adds names to these modules.
 _LIBRARIES = (tl.standard, tl.random)
 _LANGUAGE = (tl, tl.core, tl.math, tl.tensor, tl.core.tensor_descriptor_base)
 INTERPRETED = (
-    "TRITON_INTERPRET was set when Triton was imported. Remove that line, and restart the kernel"
+    "TRITON_INTERPRET was set when Triton was imported. Remove the line that sets it, and restart "
+    "the kernel"
 )
-# the language is patched for the whole process, so only one kernel may run at a time
+# The language is patched for the whole process, so only one kernel may run at a time.
 _LOCK = threading.RLock()
 
 
@@ -52,9 +53,9 @@ def interpreted(kernel: Any) -> Any:
 def compiled_form(kernel: Any) -> Any:
     """Return a kernel in the form for the compiler, with its helpers.
 
-    With `TRITON_INTERPRET=1` in the environment, `@triton.jit` makes a function that is only
-    interpreted. The text of this function is the kernel's own text. A kernel that is not such a
-    function, and calls no such function, is returned unchanged.
+    With `TRITON_INTERPRET=1` in the environment, `@triton.jit` makes an interpreted function. This
+    function still has the kernel's source text, so the compiler's form is made from the text. If
+    neither the kernel nor its helpers are interpreted functions, the kernel is returned unchanged.
     """
     return _compiled_form(kernel, {})
 
@@ -62,7 +63,7 @@ def compiled_form(kernel: Any) -> Any:
 def _compiled_form(kernel: Any, made: dict[int, Any]) -> Any:
     if not isinstance(kernel, (InterpretedFunction, JITFunction)) or id(kernel) in made:
         return made.get(id(kernel), kernel)
-    made[id(kernel)] = kernel  # if a kernel calls itself, the compiler reports it
+    made[id(kernel)] = kernel  # for a kernel that calls itself, which the compiler refuses
     function: Any = kernel.fn
     space = function.__globals__
     names = {n: _compiled_form(space[n], made) for n in function.__code__.co_names if n in space}
@@ -95,13 +96,13 @@ class _Launcher:
             storages = _storages(self.function.arg_names, arguments, options)
             with (
                 _LOCK,
-                # looked up while the lock is held, because another launch may have replaced the
-                # globals
+                # The helpers are looked up after the lock is taken, because another launch may have
+                # replaced the globals.
                 _interpreted_language(_helpers(self.function.fn)),
                 _in_bounds(storages),
                 warnings.catch_warnings(),
             ):
-                # -inf - -inf should be NaN, but NumPy would print a warning about it to stderr.
+                # For -inf - -inf, NumPy would print a warning to stderr. The result NaN is right.
                 warnings.simplefilter("ignore", RuntimeWarning)
                 self.function[grid](*arguments, **options)
 
@@ -121,7 +122,7 @@ class _Twin(InterpretedFunction):
             raise interpreter.InterpreterError(repr(error)) from error
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        """Allow `x.max(0)`: make the language's functions methods of its tensors."""
+        """Make the language's functions methods of its tensors, as in `x.max(0)`."""
         return self if instance is None else functools.partial(self, instance)
 
 
@@ -129,7 +130,7 @@ _twins: dict[tuple, InterpretedFunction] = {}
 
 
 def _twin(function: Callable[..., Any]) -> InterpretedFunction:
-    """Return the twin of a function; all copies of a function have the same twin."""
+    """Return the twin of a function. All copies of a function have the same twin."""
     if function.__closure__:
         return _Twin(function)
     key = function.__code__, function.__defaults__, id(function.__globals__)
@@ -148,11 +149,11 @@ def _storages(
         if isinstance(value, torch.Tensor):
             if value.device.type == "meta" or type(value).__name__ == "FakeTensor":
                 raise TypeError(
-                    f"expected a tensor with values as {name}, got a fake one, which has no memory "
-                    "for a kernel: do not launch kernels in code that is traced"
+                    f"{name} is a fake tensor, which has no memory for a kernel: "
+                    "do not launch kernels in code that is traced"
                 )
             storage = value.untyped_storage()
-            # The address of a tensor without elements is 0, whatever the address of its storage is.
+            # A tensor without elements has the address 0, also if its storage has another address.
             start, size = (storage.data_ptr(), storage.nbytes()) if value.numel() else (0, 0)
             ranges.append((start, start + size, name))
     return ranges
@@ -182,10 +183,10 @@ def watched(note: Callable[[str, Any, Any], None]) -> Iterator[None]:
 
 
 def _in_bounds(storages: list[tuple[int, int, str]]) -> AbstractContextManager[None]:
-    """Refuse loads and stores outside of the tensors' storages while the context is open.
+    """Refuse loads and stores outside the tensors' storages while the context is open.
 
-    Such loads and stores could access any memory of the process. All accesses inside a storage are
-    allowed, also outside the passed view, as on a GPU.
+    An access outside all storages could reach any memory of the process. An access inside a storage
+    is allowed, also if it is outside the passed view, as on a GPU.
     """
 
     def check(kind: str, places: Any, mask: Any) -> None:
@@ -205,10 +206,10 @@ def _in_bounds(storages: list[tuple[int, int, str]]) -> AbstractContextManager[N
 
 
 def _as_wide(handle: Any, places: Any, dtype: Any = None) -> Any:
-    """Return a handle with one value for each place, one after the other in memory.
+    """Return a handle with one value for each address of a block, contiguous in memory.
 
-    The interpreter's C++ relies on this. A mask of one value, stretched over a block, or a mask of
-    integers, such as a block `&` a scalar, would corrupt the process.
+    The interpreter's C++ code relies on this. Without it, two masks would corrupt the process: a
+    mask of one value that is broadcast to a block, and a mask of integers.
     """
     if handle is None:
         return None
@@ -253,9 +254,10 @@ def _helpers(function: Callable[..., Any], helpers: dict | None = None) -> dict[
 def _interpreted_language(helpers: dict[Any, tuple[dict, Any]]) -> Iterator[None]:
     """Make the language and a kernel's helpers interpreted while the context is open.
 
-    The language's own functions (`tl.max`, …) are `@triton.jit` functions like helpers. All are
-    replaced by their twins. The interpreter searches for the language's builtins at every launch
-    and call. This takes milliseconds and always has the same result, so the search is done once.
+    The language's own functions (`tl.max`, …) are `@triton.jit` functions, like helpers. Twins
+    replace all these functions. The interpreter itself would search for the language's builtins at
+    every launch and every call. A search takes milliseconds, and its result is always the same. So
+    the search is done once.
     """
     changes = _changes()
     before = [(place, name, vars(place).get(name, _MISSING)) for place, name, _ in changes]
@@ -283,7 +285,7 @@ _MISSING = object()
 
 @functools.cache
 def _changes() -> list[tuple[Any, str, Any]]:
-    """The namespace, name and value of each entry that differs while a kernel is interpreted."""
+    """Return the entries that differ while a kernel is interpreted: (namespace, name, value)."""
     before = [(place, dict(vars(place))) for place in _LIBRARIES + _LANGUAGE]
     try:
         for place, names in before:
@@ -305,9 +307,9 @@ def _changes() -> list[tuple[Any, str, Any]]:
             for name, value in names.items():
                 if vars(place).get(name) is not value:
                     setattr(place, name, value)
-    # Every sum and product of integers is computed again in 64 bits, to assert that there was no
-    # overflow. Without `debug` the assertion is left out, but the computation would still take a
-    # quarter of a launch.
+    # The interpreter computes every sum and product of integers again in 64 bits, for an assertion
+    # that there was no overflow. Without `debug` there is no assertion, but this computation would
+    # still take a quarter of a launch.
     builder = interpreter.interpreter_builder
     options = dataclasses.replace(builder.options, sanitize_overflow=builder.options.debug)
     return [*changes, (builder, "options", options), (builder, "create_dot", _dot)]

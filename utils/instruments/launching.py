@@ -1,7 +1,7 @@
 """Launch a Triton kernel on its tensors' device, and compile it for a GPU that this machine lacks.
 
-For tensors on the CPU, `launch` uses Triton's interpreter. Recorded launches can be compiled for a
-GPU on a machine without a GPU. This finds code that only the interpreter accepts.
+For tensors on the CPU, `launch` uses Triton's interpreter. The kernel of a recorded launch can be
+compiled for a GPU on a machine without a GPU. This finds code that only the interpreter accepts.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ _recordings: list[list[Launched]] = []
 
 
 class TritonMissing(RuntimeError):
-    """Triton cannot be imported; the message says what to do."""
+    """Triton cannot be imported. The message says what to do."""
 
 
 class CompileError(RuntimeError):
-    """The kernel did not compile; the message ends with Triton's message."""
+    """The kernel did not compile. The message ends with Triton's message."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,14 +40,15 @@ class Launched:
 def launch(
     kernel: Any, grid: tuple[int, ...], *args: Any, num_warps: int = 4, **kwargs: Any
 ) -> None:
-    """Run a `@triton.jit` kernel for each place of a grid, on the device of its tensors.
+    """Run one program of a `@triton.jit` kernel for each point of a grid.
 
-    A grid with a 0 runs nothing; ``num_warps`` has no effect in the interpreter::
+    The kernel runs on the device of its tensors::
 
         launch(add, (triton.cdiv(n, 256),), x, y, n, BLOCK=256)
 
-    Raises TypeError if `kernel` is not a kernel, if `grid` is not a grid, or if tensors are on
-    several devices; TritonMissing if Triton is not installed.
+    If a size of the grid is 0, nothing runs. ``num_warps`` has no effect in the interpreter. Raises
+    TritonMissing if Triton is not installed. Raises TypeError if `kernel` is not a kernel, if
+    `grid` is not a grid, or if the tensors are on several devices.
     """
     require_triton()
     if hasattr(getattr(kernel, "fn", None), "fn"):
@@ -80,7 +81,7 @@ def launch(
 def launch_on(
     device: torch.device, kernel: Any, grid: tuple[int, ...], arguments: dict, warps: int
 ) -> None:
-    """Launch a kernel on a device; it is interpreted if Triton does not compile for the device."""
+    """Launch a kernel on a device. If Triton does not compile for the device, interpret it."""
     if accelerator := compiles_for(device):
         with accelerator.current(device):
             kernel[grid](**arguments, num_warps=warps)
@@ -98,17 +99,17 @@ def recorded_launches() -> Iterator[list[Launched]]:
     try:
         yield recording
     finally:
-        # don't use `remove`, which may remove another list that is equal
+        # `remove` could remove another list that is equal
         _recordings[:] = [other for other in _recordings if other is not recording]
 
 
 def ptx_of(launched: Launched, target: str = "sm_90") -> str:
     """Return the PTX that the compiler writes for a launch with these arguments, without a GPU.
 
-    The kernel is compiled as a launch on a GPU would compile it: a number that is 1 becomes a
-    constant, and the compiler knows whether 16 divides numbers and addresses. The assembler
-    behind PTX is not run. Raises CompileError, with the compiler's message, if the kernel does not
-    compile.
+    The kernel is compiled as a launch on a GPU would compile it: an argument 1 becomes a constant,
+    and the compiler knows which numbers and addresses 16 divides. The assembler, which turns PTX
+    into machine code, is not run. If the kernel does not compile, raises CompileError with the
+    compiler's message.
     """
     require_triton()
     import triton.language as tl
@@ -174,6 +175,6 @@ def require_triton() -> None:
         ) from error
 
 
-# The operators that the interpreter itself uses on the tensors of a launch. If a rule lists the
-# operators that an answer may use, it must allow these, too.
+# The operators that the interpreter itself uses on the tensors of a launch. A rule that lists the
+# operators that an answer may use must also list these operators.
 INTERPRETER_OPS = frozenset({"aten.copy_", "aten.new_empty", "aten.set_"})

@@ -1,4 +1,4 @@
-"""Read the Python, the PyTorch, the Triton and the devices with which cells run on this machine.
+"""Find the versions of Python, PyTorch and Triton with which cells run, and the devices.
 
 Nothing here names the machine, its user or a path, so a report can be published.
 """
@@ -38,9 +38,9 @@ class Machine:
     memory: int | None  # bytes that this process may use at most; None if unknown
     gpus: tuple[Gpu, ...] = ()  # GPUs that PyTorch can use, all of one kind
     gpu_device: str = ""  # their device type in PyTorch; "" without a GPU
-    compiler: str = "g++"  # name of the C++ compiler that `torch.compile` calls, such as "g++"
+    compiler: str = "g++"  # the name of the C++ compiler that `torch.compile` calls
     inductor_lacks: Lack | None = None  # what is missing for `torch.compile`, or None
-    # what is missing for a launch of a Triton kernel on a GPU, or None
+    # what is missing to launch a Triton kernel on a GPU, or None
     triton_lacks: Lack | None = None
 
     @property
@@ -54,7 +54,7 @@ class Machine:
 
 
 def this_machine() -> Machine:
-    """Return the facts as this process sees them now."""
+    """Return the versions and devices that this process has now."""
     accelerator = available()
     return Machine(
         python=platform.python_version(),
@@ -82,7 +82,7 @@ def _build() -> str:
 
 
 def _triton() -> str | None:
-    # Looked up, not imported: the first import of Triton decides for the whole process whether
+    # Triton is not imported here. The first import of Triton decides for the whole process whether
     # kernels are interpreted, and a report must not decide this.
     if importlib.util.find_spec("triton") is None:
         return None

@@ -18,7 +18,7 @@ from utils.minigpt import load_minigpt
 TOLERANCES = {
     # 24 bits; sums in another order differ by about 3e-7, a wrong GELU by 2e-4
     torch.float32: 1e-5,
-    # 11 bits, about twenty roundings in a row: differences up to 2e-3 were seen
+    # 11 bits; after about twenty roundings in a row, differences of up to 2e-3 were measured
     torch.float16: 1e-2,
 }
 BATCH = (2, 32)  # sequences, positions: the batch of the records
@@ -28,20 +28,22 @@ BATCH = (2, 32)  # sequences, positions: the batch of the records
 class GpuRun:
     """MiniGPT's logits with the trained weights on a GPU."""
 
-    device: str  # device type on which the tested model must run: ``cpu`` for a record
-    words: str  # the compared run, such as ``the run recorded on an NVIDIA H200``
+    device: str  # the device type on which the tested model must run; ``cpu`` for a record
+    words: str  # a name for this run, such as ``the run recorded on an NVIDIA H200``
     tokens: np.ndarray  # int64 (B, T)
-    # maps the dtype of the GPU's computation to float32 (B, T, V)
+    # the dtype of the GPU's computation -> the logits, float32 (B, T, V)
     logits: Mapping[torch.dtype, np.ndarray]
 
     def agrees(self, logits: torch.Tensor, dtype: torch.dtype) -> bool:
-        """Return whether logits (B, T, V) in `dtype` equal the GPU's logits within the
-        tolerance."""
+        """Return whether logits (B, T, V) that were computed in `dtype` agree with the GPU's."""
         return agree(logits, torch.from_numpy(self.logits[dtype]), dtype)
 
 
 def agree(got: torch.Tensor, want: torch.Tensor, dtype: torch.dtype) -> bool:
-    """Return whether logits computed in `dtype` are close enough, relative to the largest logit."""
+    """Return whether logits that were computed in `dtype` agree within the tolerance.
+
+    The tolerance is relative to the largest logit.
+    """
     if got.shape != want.shape:
         return False
     allowed = TOLERANCES[dtype] * want.double().abs().max()
@@ -49,10 +51,13 @@ def agree(got: torch.Tensor, want: torch.Tensor, dtype: torch.dtype) -> bool:
 
 
 def gpu_run() -> GpuRun:
-    """Return a run on this machine's GPU, or the newest record; NoRecord if there is neither."""
+    """Return a run on this machine's GPU, or else the newest record.
+
+    Raises NoRecord if there is no GPU and no record.
+    """
     gpu = available()
-    # The tolerances were measured on these GPUs, and not on Apple's. A model's kernels must run
-    # there.
+    # Only GPUs for which Triton compiles: the tolerances were not measured on Apple's GPUs, and a
+    # model's kernels can't run there.
     if gpu is not None and gpu.triton and not triton_lacks():
         return _live(gpu)
     record = records.load(root=records.RECORDS)

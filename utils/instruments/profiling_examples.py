@@ -1,4 +1,4 @@
-"""Helpers that lesson 09 does not teach: batches, a table, a queue, lists of messages."""
+"""Helpers of lesson 09: batches, a table, a queue, lists of messages. The lesson only uses them."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ MESSAGE = 200  # characters of a message that are shown
 def batches_by_length(
     inputs: Tensor, targets: Tensor, size: int, seed: int
 ) -> list[tuple[Tensor, Tensor]]:
-    """Return pairs (size, W) of lines of similar length; a batch is as wide as its longest line.
+    """Return batches of lines with similar lengths, as pairs (inputs, targets).
 
-    Lines (N, T) are padded on the right. ``seed`` decides the batches' order; an incomplete batch
-    is left out.
+    The given lines (N, T) are padded on the right. A batch has the shape (size, W), where W is the
+    length of its longest line. ``seed`` decides the order of the batches. An incomplete batch is
+    left out.
     """
     lengths = (inputs != PAD).sum(1)
     buckets = [rows for rows in lengths.argsort(stable=True).split(size) if len(rows) == size]
@@ -60,7 +61,7 @@ def by_self(profiled: torch.profiler.profile) -> list[Row]:
 
 
 class Neighbour:
-    """A second thread of this process, for a ``with`` block; it computes while it is `busy`."""
+    """A second thread of this process, for a ``with`` block. It computes while `busy` is set."""
 
     def __init__(self) -> None:
         self.busy = False
@@ -95,7 +96,7 @@ class Device:
         self._last = self._queue.submit(function, *args)
 
     def item(self) -> float:
-        """Return the sum of the last result, after all orders are done."""
+        """Wait until all orders are done, and return the sum of the last result."""
         return self._last.result().sum().item()
 
 
@@ -129,7 +130,7 @@ def tried(function: Callable, *inputs: Tensor, **how: Any) -> bool | str:
 
 
 class Messages:
-    """The errors of pieces of code, each with a number; the code may use ``names``."""
+    """Runs pieces of code, and numbers their errors. The code may use ``names``."""
 
     def __init__(self, names: Mapping[str, Any]) -> None:
         self.names = names
@@ -137,7 +138,7 @@ class Messages:
         self._told = 0
 
     def of(self, causes: Sequence[str]) -> None:
-        """Run each piece, and print the number and the message of its error."""
+        """Run each piece of code, and print the number and the message of its error."""
         for code in causes:
             try:
                 eval(code, {}, self.names)

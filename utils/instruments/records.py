@@ -13,7 +13,10 @@ RECORDS = Path(__file__).resolve().parents[2] / "benchmarks" / "records"
 
 
 def how_to_make(benchmarks: Path) -> str:
-    """Return a sentence on how to make a record. A learner's archive has no `benchmarks`."""
+    """Return a sentence that says how to make a record.
+
+    A learner's archive has no `benchmarks`, so its sentence says where records are.
+    """
     if (benchmarks / "gpu.py").is_file():
         return "run `python -m benchmarks.gpu` on a machine with a GPU"
     return "recorded GPU runs are in the repository, but not in this copy"
@@ -23,7 +26,7 @@ HOW = how_to_make(RECORDS.parent)
 
 
 class NoRecord(LookupError):
-    """There is no such record; the message says how to make it."""
+    """A record is missing. The message says how to make it."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +44,7 @@ class Record:
 
     @property
     def dry_run(self) -> bool:
-        """Whether this is the record of a dry run on a CPU, whose timings mean nothing."""
+        """Whether this is the record of a dry run on a CPU. Its timings mean nothing."""
         return self.provenance["dry_run"]
 
     @property
@@ -49,7 +52,7 @@ class Record:
         return "dry run on a CPU" if self.dry_run else self.provenance["gpu"]["name"]
 
     def result(self, section: str) -> dict[str, Any]:
-        """Return the measurements of a section; NoRecord if it was not measured to its end."""
+        """Return the measurements of a section. Raises NoRecord if the section is incomplete."""
         document = self.sections.get(section, {})
         if not document.get("complete"):
             reason = document.get("not_run") or "; ".join(document.get("failures", ()))
@@ -68,15 +71,15 @@ class Record:
     def logits(self) -> dict[str, np.ndarray]:
         """Return MiniGPT's logits.
 
-        ``tokens`` are (2, 32). ``cpu_float32``, ``float32``, ``float16`` and ``bfloat16`` (as
-        float32) are (2, 32, 600).
+        ``tokens`` has the shape (2, 32). ``cpu_float32``, ``float32``, ``float16`` and ``bfloat16``
+        have the shape (2, 32, 600). ``bfloat16`` is stored as float32.
         """
         with np.load(self.folder / self.result("minigpt")["file"]) as arrays:
             return dict(arrays)
 
 
 def load(gpu: str | None = None, root: Path = RECORDS) -> Record:
-    """Return the record in a folder such as "nvidia-h200"; by default the newest one."""
+    """Return the record in a folder such as "nvidia-h200", by default the newest record."""
     all_gpus = map(_read, sorted(root.glob("*/")))
     records = {record.folder.name: record for record in all_gpus if record}
     if not records:

@@ -1,10 +1,12 @@
-"""Find the C++ compiler and the headers of Python that `torch.compile` needs.
+"""Find the C++ compiler and the header of Python that `torch.compile` needs.
 
-Triton builds a small C module, with the same header, before it launches a first kernel on a GPU.
-This module looks where Inductor and Triton look. The module does not import Inductor or Triton,
-compiles nothing, and keeps no result. Grading passes the found compiler to its kernels (`CXX`), so
-the code inside and outside a sandbox finds the same compiler. ``python -m
-utils.instruments.toolchain`` prints the result; its exit status is 1 if something is missing.
+Before its first launch on a GPU, Triton also builds a small C module with the same header. This
+module searches the places that Inductor and Triton search. It does not import Inductor or Triton,
+compiles nothing, and caches nothing. When grading has found a compiler, it sets `CXX` for its
+kernels to this compiler. So code inside a sandbox uses the same compiler as code outside.
+
+``python -m utils.instruments.toolchain`` prints the result. The exit status is 1 if a tool is
+missing.
 """
 
 from __future__ import annotations
@@ -21,10 +23,10 @@ HEADER = "Python.h"
 
 @dataclass(frozen=True)
 class Lack:
-    """The tools for a compilation that this machine does not have."""
+    """The tools that a compilation needs and that this machine does not have."""
 
     tools: tuple[str, ...]  # the missing tools: a compiler's name, "Python.h", or both
-    # Debian's and Ubuntu's packages with these tools; empty if there are none
+    # the packages of Debian and Ubuntu that contain these tools; empty if no package helps
     packages: tuple[str, ...]
     how: str  # what to do: a command, or a sentence
 
@@ -33,24 +35,25 @@ class Lack:
 
 
 class NoCompiler(RuntimeError):
-    """Raised in place of a compilation if a tool is missing; the message names it."""
+    """A tool for a compilation is missing. The message names the tool."""
 
 
 def cxx() -> str:
     """Return the path of the C++ compiler that Inductor calls, or its bare name if it is missing.
 
-    The compiler is the value of `CXX`, if it is set, else clang++ on macOS and g++ elsewhere.
+    If `CXX` is set, its value is the compiler. Otherwise the compiler is clang++ on macOS, and g++
+    on other systems.
     """
     return _program("CXX", "clang++" if sys.platform == "darwin" else "g++")
 
 
 def inductor_lacks() -> Lack | None:
-    """Return the tools that Inductor needs to build C++ and that are missing, or None."""
+    """Return the missing tools that Inductor needs to build C++, or None."""
     return _lack(cxx(), "CXX")
 
 
 def triton_lacks() -> Lack | None:
-    """Return the tools that Triton needs for launches on a GPU and that are missing, or None."""
+    """Return the missing tools that Triton needs to launch kernels on a GPU, or None."""
     return _lack(_program("CC", "gcc", "clang"), "CC")
 
 
@@ -66,7 +69,10 @@ def not_compiled(lack: Lack) -> str:
 
 
 def _program(variable: str, *names: str) -> str:
-    """Return the path of a variable's program, or of a named program. If missing: only the name."""
+    """Return the path of the program in an environment variable, or of the first named program.
+
+    If no such program exists, return only its name.
+    """
     wanted = [os.environ[variable]] if os.environ.get(variable) else list(names)
     return next(filter(None, map(shutil.which, wanted)), wanted[0])
 
@@ -79,11 +85,11 @@ def _lack(compiler: str, variable: str) -> Lack | None:
         return None
     python = f"python{sys.version_info[0]}.{sys.version_info[1]}"
     tools = [Path(compiler).name] * no_compiler + [HEADER] * no_header
-    # apt-get can install the header of the system's Python only.
+    # apt-get can only install the header of the system's Python.
     has_package = sys.base_prefix == "/usr" or not no_header
     packages = ["g++"] * no_compiler + [f"{python}-dev"] * no_header
     if no_compiler and os.environ.get(variable):
-        packages, how = [], f"{variable} names it; unset {variable}, or let it name a program"
+        packages, how = [], f"unset {variable}, or set {variable} to a compiler that exists"
     elif (Path(sys.base_prefix) / "conda-meta").is_dir():
         packages = []
         how = "conda install -c conda-forge cxx-compiler, and activate the environment again"

@@ -6,7 +6,7 @@
     model = load_minigpt()                          # the trained torch module
     logits = model.lm_head(model.hidden(tokens))    # the LM head alone: nn.Linear(64, 600)
 
-Names are looked up when they are first used, so that importing MiniGPTConfig loads no torch.
+A name's module is imported when the name is first used. So importing MiniGPTConfig loads no torch.
 """
 # ruff: noqa: F401  the names of the room
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class MiniGPTConfig:
-    """The sizes of a pre-LN decoder-only transformer; the defaults are the course's model."""
+    """The sizes of a pre-LN decoder-only transformer. The defaults are the course's model."""
 
-    vocab_size: int = 600  # tokens, and the width of the LM head's output
+    vocab_size: int = 600  # number of tokens, which is also the width of the LM head's output
     d_model: int = 64  # width of the residual stream
     n_heads: int = 4  # attention heads; each has ``d_model // n_heads`` channels
     n_layers: int = 2  # transformer blocks
@@ -46,7 +46,7 @@ def parameter_shapes(config: MiniGPTConfig) -> dict[str, tuple[int, ...]]:
 
 
 def parameter_count(config: MiniGPTConfig) -> int:
-    """Return the number of parameters, in closed form; 179,544 for the defaults.
+    """Return the number of parameters by a formula. For the defaults it is 179,544.
 
     With V = vocab_size, D = d_model, L = n_layers, F = d_ff, T = context:
 

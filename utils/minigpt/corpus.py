@@ -1,24 +1,26 @@
 """The grammar corpus: the training data of MiniGPT, and the held-out combinations.
 
-A line is a row of words: cues in angle brackets, then a sentence or a list.
+A line is a row of words: first the cues, then a sentence or a list. A cue is a word in angle
+brackets, or the verb.
 
     named    <bos> <es> hablar <past> yo hablé con mi madre ayer . <eos>
     unnamed  <bos> <es> <past> yo hablé con mi madre ayer . <eos>       the verb is not named
     free     <bos> <es> yo hablé con mi madre ayer . <eos>              verb and tense are not named
     forms    <bos> <es> hablar <forms> hablas hablé hablado … <eos>     random forms of the verb
 
-`<not>` after the tense asks for a negative sentence. The *cues* are the words before the sentence.
+`<not>` after the tense asks for a negative sentence.
 
-**What is held out.** A combination is a verb, a tense and a person: one cell of a conjugation
-table, with any of its pronouns. About one combination in ten is never in a named line of the
-training split, so no line there shows the combination's verb, tense and person together. Whether
-training shows the words of such a combination depends on its kind:
+**What is held out.** A combination is a verb, a tense and a person. It is one cell of a conjugation
+table, with all pronouns of this person. About one combination in ten is held out: it is in no named
+line of the training split. So no training line shows the verb, the tense and the person together.
+There are two kinds of held-out combinations:
 
 - *composed*: each of the cell's words also occurs in other cells (he hablado, from has hablado and
-  he comido; I spoke, from she spoke). No sentence of such a combination is in training at all.
-- *own form*: one word belongs to this cell alone (tuve). A model of whole words can't spell a word
-  that it never saw, so training has this word in two places: in the verb's list of forms, and in
-  unnamed and free sentences. The model must find out that tener, past and yo *together* give tuve.
+  he comido; I spoke, from she spoke). Training has no sentence of a composed combination.
+- *own form*: one word occurs only in this cell (tuve). A model of whole words can't spell a word
+  that it has never seen. So training has this word in two places: in the verb's list of forms, and
+  in unnamed and free sentences. The model must find out that tener, past and yo *together* give
+  tuve.
 """
 
 from __future__ import annotations
@@ -38,7 +40,7 @@ from utils.minigpt.tokenizer import SPECIAL
 LANGUAGES = {"en": ENGLISH, "es": SPANISH}
 CUES = ("<en>", "<es>", "<not>", "<forms>", *(f"<{tense}>" for tense in TENSES))
 
-# the share of the combinations that is held out, in each tense of each language
+# for each language and tense: the share of the combinations that is held out
 HELD_OUT_SHARE = 0.1
 NEGATIVE_SHARE = 0.25
 TRAIN_LINES = {"named": 20_000, "unnamed": 15_000, "free": 5_000}
@@ -61,20 +63,20 @@ class Corpus:
     """The splits."""
 
     train: tuple[Line, ...]  # all four kinds of line
-    # named lines that are not in training: of combinations in training, and of held-out
-    # combinations
+    # Named lines that are not in training. The combinations of `test_seen` are in training; the
+    # combinations of `test_held_out` are held out.
     test_seen: tuple[Line, ...]
     test_held_out: tuple[Line, ...]
     # more lines of these two kinds, to tune a baseline
     tune_seen: tuple[Line, ...]
     tune_held_out: tuple[Line, ...]
-    # held-out combinations whose words all occur in other cells, too
+    # held-out combinations of which each word also occurs in other cells
     composed: frozenset[Combination]
     own_form: frozenset[Combination]  # held-out combinations with a word that no other cell has
 
     @property
     def held_out(self) -> frozenset[Combination]:
-        """Every combination that no named line of `train` shows."""
+        """All combinations that are in no named line of `train`."""
         return self.composed | self.own_form
 
     def sha256(self) -> str:
@@ -89,7 +91,7 @@ class Corpus:
 
 
 def without(data: Corpus, tense: str) -> Corpus:
-    """Return the corpus without the training sentences of a tense. Verbs' lists of forms stay."""
+    """Return the corpus without the training sentences of a tense. The lists of forms stay."""
     train = tuple(line for line in data.train if not (line.cell and line.cell.tense == tense))
     return replace(data, train=train)
 
@@ -166,7 +168,7 @@ def _by_language(cells: Iterable[Combination]) -> Pools:
 
 
 def _hold_out(rng: random.Random) -> tuple[frozenset[Combination], frozenset[Combination]]:
-    """Return the combinations to hold out: the composed ones, and those with their own form."""
+    """Return the combinations to hold out: the composed combinations, and the own forms."""
     held_out: list[Combination] = []
     known: dict[str, set[str]] = {}
     for language in LANGUAGES.values():
@@ -202,14 +204,14 @@ def _sentence(rng: random.Random, pools: Pools, kind: str) -> Line:
 
 
 def _list_of_forms(rng: random.Random, language: Language, verb: str) -> Line:
-    """Return a line with FORMS_PER_LIST random forms of a verb; a form may occur several times."""
+    """Return a line with FORMS_PER_LIST random forms of a verb. A form may occur several times."""
     start = ("<bos>", f"<{language.code}>", verb, "<forms>")
     forms = rng.choices(language.forms(verb), k=FORMS_PER_LIST)
     return Line((*start, *forms, "<eos>"), len(start), None)
 
 
 def _new_lines(rng: random.Random, pools: Pools, used: set[Words]) -> tuple[Line, ...]:
-    """Draw TEST_LINES named lines that are not in `used`, and add them to it."""
+    """Draw TEST_LINES named lines that are not in `used`, and add these lines to `used`."""
     lines: list[Line] = []
     for _ in range(100 * TEST_LINES):
         line = _sentence(rng, pools, "named")

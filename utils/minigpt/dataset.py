@@ -17,10 +17,10 @@ CHUNK = 50  # batches that are sorted by length together
 def encode_lines(
     lines: Sequence[Line], tokenizer: Tokenizer, context: int
 ) -> tuple[Tensor, Tensor]:
-    """Return inputs and targets (N, context), int64: the target of each token is the next one.
+    """Return inputs and targets (N, context), int64. The target of each token is the next token.
 
-    Inputs end in `<pad>`. A target is IGNORED if the next token is a cue or padding: the model must
-    not learn to predict the cues, or the padding after the end.
+    Inputs end in `<pad>`. A target is IGNORED if the next token is a cue or padding, because the
+    model must not learn to predict cues or padding.
     """
     inputs = torch.full((len(lines), context), PAD)
     targets = torch.full((len(lines), context), IGNORED)
@@ -36,10 +36,11 @@ def encode_lines(
 def batches(
     inputs: Tensor, targets: Tensor, batch_size: int, generator: torch.Generator
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield shuffled batches without end: (batch_size, T) each, T is the longest line's length.
+    """Yield shuffled batches without end.
 
-    Lines of similar length share a batch, so that short lines get little padding. The
-    remainder of each round is not used.
+    A batch has the shape (batch_size, T), where T is the length of its longest line. Lines of
+    similar length are in the same batch, so that short lines get little padding. Incomplete batches
+    are left out.
     """
     if not 0 < batch_size <= len(inputs):
         raise ValueError(f"expected a batch size from 1 to {len(inputs)} lines, got {batch_size}")

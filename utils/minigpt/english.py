@@ -1,8 +1,8 @@
 """English conjugation: the regular rules as code, the irregular forms as data.
 
-Five tenses, by the names that both languages share: present (I speak), past (I spoke),
-future (I will speak), progressive (I am speaking), perfect (I have spoken). English has no separate
-imperfect. There are five persons; *you* is the same in the singular and the plural.
+There are five tenses: present (I speak), past (I spoke), future (I will speak), progressive (I am
+speaking), perfect (I have spoken). The Spanish tenses have the same names. English has no separate
+imperfect. There are five persons, because *you* is the same in the singular and the plural.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ IRREGULAR = {
     "buy": ("bought", "bought"),
 }
 BE = {"present": "am are is are are", "past": "was were was were were"}
-# verbs with a stressed last syllable of consonant, vowel, consonant
+# verbs whose last syllable is stressed and ends in consonant, vowel, consonant
 DOUBLED = {"begin", "run", "stop"}
 
 COMPLEMENTS = {
@@ -84,7 +84,7 @@ VOWELS = set("aeiou")
 
 @cache
 def conjugate(verb: str, tense: str) -> tuple[Words, ...]:
-    """Return the verb group for each of `PERSONS`; KeyError for an unknown verb or tense.
+    """Return the verb group for each of `PERSONS`. Raises KeyError for an unknown verb or tense.
 
     ``conjugate("speak", "perfect")[2]`` is ``("has", "spoken")``.
     """

@@ -1,8 +1,8 @@
 """Measure how good MiniGPT is: `python -m utils.minigpt.evaluate`.
 
-This module compares the perplexity with that of an n-gram baseline on the same sentences. It also
-tests conjugation on the combinations of verb, tense and person that were kept out of training
-(`utils.minigpt.corpus`).
+This module compares the model's perplexity with the perplexity of an n-gram baseline on the same
+sentences. It also tests conjugation on the combinations of verb, tense and person that were held
+out of training (`utils.minigpt.corpus`).
 """
 
 from __future__ import annotations
@@ -39,11 +39,13 @@ Figures = dict[str, Any]  # rounded as in a manifest
 def evaluate(model: MiniGPT, tokenizer: Tokenizer, data: Corpus) -> Figures:
     """Return all figures of a model on the corpus that it was trained on.
 
-    ``perplexity``: rows with the perplexities per word of a split, over the words after the cues.
-    The perplexity of the `grammar` is the lower bound: the grammar knows everything except the
-    choice of subject, complement and time words. ``conjugation``: rows with the number of prompts
-    with held-out combinations, with the number of right verb groups, and with the number of right
-    sentences up to `<eos>`. ``accuracy``: the share of right verb groups in each language.
+    ``perplexity`` has a row for each split, with the perplexities for each word after the cues. The
+    perplexity of the `grammar` is the lower bound, because the grammar knows everything except the
+    choice of subject, complement and time words.
+
+    ``conjugation`` is about prompts with held-out combinations. A row has the number of prompts, of
+    right verb groups, and of sentences that are right up to `<eos>`. ``accuracy`` has the share of
+    right verb groups in each language.
     """
     # lists of forms are left out, because they would make the counts less clear
     sentences = [line for line in data.train if line.cell]
@@ -84,7 +86,7 @@ def minigpt_perplexity(model: MiniGPT, tokenizer: Tokenizer, lines: Sequence[Lin
 
 
 def grammar_perplexity(lines: Sequence[Line]) -> float:
-    """Return the perplexity of the grammar's own probabilities."""
+    """Return the perplexity of a model that has the grammar's true probabilities."""
     nats, words = 0.0, 0
     for line in lines:
         assert line.cell is not None
@@ -96,7 +98,7 @@ def grammar_perplexity(lines: Sequence[Line]) -> float:
     return math.exp(nats / words)
 
 
-Asked = tuple[Combination, str, bool]  # with a subject; whether the sentence is negative
+Asked = tuple[Combination, str, bool]  # a combination, a subject, whether to ask for a negation
 
 
 def _answers(model: MiniGPT, tokenizer: Tokenizer, asked: Sequence[Asked]) -> list[Words]:
@@ -143,7 +145,7 @@ def conjugate(
 
 
 def right_by_tense(model: MiniGPT, tokenizer: Tokenizer) -> dict[str, dict[str, float]]:
-    """Return language -> tense -> the share of right verb groups, four decimals.
+    """Return language -> tense -> the share of right verb groups, with four decimals.
 
     Each verb and person is tested once, with the person's first subject and an affirmative
     sentence.
@@ -161,7 +163,7 @@ def right_by_tense(model: MiniGPT, tokenizer: Tokenizer) -> dict[str, dict[str, 
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Print the figures of a weights file, and the figures of its manifest if those differ.
+    """Print the figures of the model in a weights file. If the manifest differs, print its figures.
 
     For a model that was trained without a tense, the figures are the shares of right verb groups.
     """
@@ -173,7 +175,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     manifest = json.loads(path.with_name(MANIFEST).read_text(encoding="utf-8"))
     model, data, without = load_minigpt(path), corpus.build(manifest["seed"]), manifest["without"]
     print(f"MiniGPT, {parameter_count(model.config):,} parameters, {path}\n")
-    if without:  # it shares the tokenizer of the model that was trained on all tenses
+    if without:  # this model uses the tokenizer of the model that was trained on all tenses
         data = corpus.without(data, without)
         figures = right_by_tense(model, load_tokenizer())
         agrees = figures == manifest["figures"]
@@ -182,7 +184,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         agrees = agree(figures, manifest["figures"], tolerance=ELSEWHERE)
     print(json.dumps(figures, indent=2))
     if data.sha256() != manifest["data"]["sha256"]:
-        print("\nThe corpus is not the one that these weights were trained on: train again.")
+        print("\nThese weights were trained on another corpus: train again.")
     elif not agrees:
         print(f"\nThe manifest states other figures: {json.dumps(manifest['figures'])}")
 

@@ -21,16 +21,17 @@ from utils.minigpt.weights import WEIGHTS, load_config, load_weights
 
 @dataclass(frozen=True)
 class Attention:
-    """Where MiniGPT looked while it wrote a sentence."""
+    """The attention of MiniGPT while it wrote a sentence."""
 
-    words: Words  # T tokens, cues included
+    words: Words  # the T tokens, with the cues
     # (n_layers, H, T, T) float32; row i has the attention of position i to each position
     maps: Tensor
 
 
 def load_minigpt(path: Path | str = WEIGHTS) -> MiniGPT:
     """Return a new model in eval mode, on the CPU, with the weights that `load_weights` reads."""
-    # the model's first weights are replaced, so creating them must not change torch's random state
+    # All weights are replaced below. So the creation of the model must not change torch's random
+    # state.
     with torch.random.fork_rng(devices=[]):
         model = MiniGPT(load_config(path))
     model.load_state_dict({name: torch.from_numpy(a) for name, a in load_weights(path).items()})
@@ -50,11 +51,14 @@ def generate(
 
     ``generate("yo", verb="hablar", tense="past")`` is ``"yo hablé … anoche."``
 
-    A subject is for example "yo", "ustedes", "Ana y yo", "she" or "Ana and I". The verb is an
-    infinitive, which decides the language. The tense is present, past (the pretérito in Spanish),
-    imperfect (Spanish only), future, progressive or perfect. The model, by default the trained one,
-    takes the likeliest word each time. With `return_attention` the result is (text, Attention).
-    Raises ValueError for an unknown verb, tense or subject; the message lists the known ones.
+    subject: for example "yo", "ustedes", "Ana y yo", "she" or "Ana and I".
+    verb: an infinitive. It decides the language.
+    tense: present, past (the pretérito in Spanish), imperfect (only in Spanish), future,
+        progressive or perfect.
+    model: by default the trained model. It always takes the likeliest word.
+    return_attention: whether to return (text, Attention).
+
+    Raises ValueError for an unknown verb, tense or subject. The message lists the known words.
     """
     model, tokenizer = model or _trained(), _tokenizer()
     start = (*_cues(subject, verb, tense, negative), *subject.split())
@@ -71,10 +75,10 @@ def generate(
 
 @torch.no_grad()
 def complete(prompts: Sequence[Sequence[int]], model: MiniGPT | None = None) -> list[list[int]]:
-    """Continue each prompt, a list of ids, up to and with `<eos>` or until the context is full.
+    """Continue each prompt, a list of ids, until the model writes `<eos>` or the context is full.
 
-    The model, by default the trained one, takes the likeliest word each time. Raises ValueError for
-    a prompt that is empty, or fills the context.
+    The `<eos>` is in the result. The model is by default the trained model, and always takes the
+    likeliest word. Raises ValueError for a prompt that is empty or that fills the context.
     """
     model = model or _trained()
     for prompt in prompts:
@@ -140,7 +144,7 @@ def _known(kind: str, value: str, known: Iterable[str]) -> str:
 
 @cache
 def _trained() -> MiniGPT:
-    """The trained model, only for this module: callers never get it."""
+    """Return the trained model. Only this module may use it, because all calls share it."""
     return load_minigpt()
 
 

@@ -1,9 +1,9 @@
 """MiniGPT as a Hugging Face model in a local folder: `save_folder("minigpt")` writes it.
 
-MiniGPT is a GPT-2 with one difference: its LM head has a bias. So the folder's model type is
-"minigpt", and this module registers a class with the bias, which GPT-2's class does not have. This
-module also switches the hub off, even if `transformers` was imported before. So a model that is not
-in a local folder is an error at once.
+MiniGPT is a GPT-2 with one difference: MiniGPT's LM head has a bias, and GPT-2's class has no such
+bias. So the folder's model type is "minigpt", and this module registers a class for this type. This
+module also switches the hub off, even if `transformers` was imported before. So loading a model
+that is not in a local folder fails at once.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ from utils.minigpt.generation import load_minigpt
 from utils.minigpt.model import MiniGPT
 from utils.minigpt.tokenizer import BOS, DATA, EOS, PAD, SPECIAL
 
-# Hugging Face's and MiniGPT's name of each part of a block; parts with a `.c_` are transposed.
+# The names of each part of a block: Hugging Face's name, then MiniGPT's name. The weights of parts
+# with a `.c_` are transposed.
 BLOCK = {
     "ln_1": "norm_1",
     "attn.c_proj": "attention.output",
@@ -43,7 +44,7 @@ JOINED = ("query", "key", "value")  # these are side by side in `attn.c_attn`
 
 
 class MiniGPTHFConfig(GPT2Config):
-    """GPT-2's settings under a separate model type, which the Auto classes look up."""
+    """GPT-2's settings with a separate model type. The Auto classes find the class by this type."""
 
     model_type = "minigpt"
 
@@ -87,7 +88,7 @@ def hf_config(model: MiniGPT) -> MiniGPTHFConfig:
 
 
 def hf_state(model: MiniGPT) -> dict[str, Tensor]:
-    """Return a MiniGPT's weights under Hugging Face's names, as new tensors."""
+    """Return a MiniGPT's weights with Hugging Face's names, as new tensors."""
     ours = model.state_dict()
     theirs = {
         "transformer.wte.weight": ours["token_embedding.weight"],
@@ -119,7 +120,8 @@ def hf_model(model: MiniGPT | None = None, **settings: Any) -> MiniGPTForCausalL
     """
     model = model or load_minigpt()
     config = hf_config(model)
-    # the model's first weights are replaced, so creating them must not change torch's random state
+    # All weights are replaced below. So the creation of the model must not change torch's random
+    # state.
     with torch.random.fork_rng(devices=[]):
         made = MiniGPTForCausalLM._from_config(config, **settings)
     made.load_state_dict(hf_state(model))
@@ -127,7 +129,7 @@ def hf_model(model: MiniGPT | None = None, **settings: Any) -> MiniGPTForCausalL
 
 
 def save_folder(folder: Path | str, model: MiniGPT | None = None) -> Path:
-    """Write a folder for `from_pretrained`: config, weights and tokenizer; return its path."""
+    """Write a folder for `from_pretrained`, with config, weights and tokenizer. Return its path."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     hf_model(model).save_pretrained(folder)

@@ -13,9 +13,9 @@ Words = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Combination:
-    """One cell of a conjugation table: `hablar`, `past`, `1s` is the cell of *hablé*.
+    """One cell of a conjugation table. For example, `hablar`, `past`, `1s` is the cell of *hablé*.
 
-    The person is the row of the table, not the pronoun: él, ella, usted and Ana are all `3s`.
+    The person is the row of the table, and not a pronoun: él, ella, usted and Ana are all `3s`.
     """
 
     language: str
@@ -26,16 +26,17 @@ class Combination:
 
 @dataclass(frozen=True)
 class Language:
-    """The grammar of one language's sentences: subject, verb group, complement, time words."""
+    """The grammar of sentences in one language: subject, verb group, complement, time words."""
 
     code: str  # `en` or `es`
     tenses: Words  # the tenses of `TENSES` that the corpus has in this language
     subjects: Mapping[str, Words]  # person -> subjects; a subject may be several words ("Ana y yo")
-    # verb -> the words that may follow it; "feliz/felices" agrees with the subject's number
+    # verb -> the words that may follow it. Of "feliz/felices", the second word is for plural
+    # subjects.
     complements: Mapping[str, Words]
     times: Mapping[str, Words]  # tense -> time words
     stative: frozenset[str]  # verbs without a progressive
-    # (verb, tense) -> the verb group's words for each of `PERSONS`
+    # (verb, tense) -> the words of the verb group for each of `PERSONS`
     conjugate: Callable[[str, str], tuple[Words, ...]]
     # (verb, tense, person, the affirmative group) -> the negative group
     negate: Callable[[Combination, Words], Words]
@@ -62,12 +63,12 @@ class Language:
         return self.negate(cell, words) if negative else words
 
     def forms(self, verb: str) -> Words:
-        """Return a verb's own words in all tenses, each word once, without auxiliaries."""
+        """Return the forms of the verb in all tenses, each form once, without auxiliaries."""
         cells = (cell for cell in self.combinations() if cell.verb == verb)
         return tuple(dict.fromkeys(self.group(cell)[-1] for cell in cells))
 
     def complements_of(self, cell: Combination) -> tuple[Words, ...]:
-        """Return the complements of the verb, split into words, in the subject's number."""
+        """Return the verb's complements, split into words. They agree with the subject's number."""
         plural = cell.person.endswith("p")
         texts = (text.split("/")[-1 if plural else 0] for text in self.complements[cell.verb])
         return tuple(tuple(text.split()) for text in texts)

@@ -1,8 +1,8 @@
 """Lines of the corpus as stored token ids, so that a training run doesn't have to build the corpus.
 
-`lines.safetensors` has the first lines of the training split, and all lines of the two splits on
-which perplexities are measured. The file has all tokens in one row, the length of each line, and
-the number of cues in each line.
+`lines.safetensors` has the first lines of the training split. It also has all lines of the two
+splits on which perplexities are measured. The file stores all tokens in one row, the length of each
+line, and the number of cues in each line.
 """
 
 from __future__ import annotations
@@ -25,32 +25,33 @@ from utils.minigpt.tokenizer import DATA, PAD, Tokenizer, load_tokenizer
 from utils.minigpt.weights import MANIFEST, read_safetensors
 
 LINES = DATA / "lines.safetensors"
-TRAINING = 6_000  # lines of the training split, of more than 46,000
+TRAINING = 6_000  # stored lines of the training split, which has more than 46,000 lines
 PARTS = {"tokens": np.uint16, "lengths": np.uint8, "cues": np.uint8}
 
 
 def training_lines() -> tuple[Tensor, Tensor]:
-    """Inputs and targets of 6,000 lines of the training split, (6000, 32) int64 each.
+    """Return inputs and targets of 6,000 lines of the training split, each (6000, 32) int64.
 
     The target of each token is the next token. Inputs end in `<pad>`, which is 0. A target is
-    IGNORED, -100, if the next token is a cue or padding. The tensors are new in each call.
+    IGNORED, -100, if the next token is a cue or padding. Each call returns new tensors.
     """
     return _decoded("train")
 
 
 def evaluation_lines(held_out: bool = False) -> tuple[Tensor, Tensor]:
-    """Inputs and targets, (1000, 32) int64, of the lines that `baselines` were measured on.
+    """Return inputs and targets, (1000, 32) int64, of the lines on which `baselines` were measured.
 
-    held_out: the lines with combinations of verb, tense and person that no named training line has.
+    held_out: whether to return the lines whose combinations of verb, tense and person are in no
+        named training line.
     """
     return _decoded("held_out" if held_out else "seen")
 
 
 def imperfect_lines(inputs: Tensor) -> Tensor:
-    """Return which lines (N, T) have a sentence in the Spanish imperfect: (N,) bool.
+    """Return for each line of (N, T) whether it is a sentence in the Spanish imperfect: (N,) bool.
 
-    A word of that tense belongs to no other tense. Lists of a verb's forms don't count as
-    sentences.
+    A line is such a sentence if it has a word of the imperfect, because these words are in no other
+    tense. A list of forms is not a sentence.
     """
     tokenizer = load_tokenizer()
     cells = [cell for cell in SPANISH.combinations() if cell.tense == "imperfect"]
@@ -60,12 +61,12 @@ def imperfect_lines(inputs: Tensor) -> Tensor:
 
 
 def baselines() -> dict[str, dict[str, float]]:
-    """Split -> name -> perplexity per word on `evaluation_lines`, from the manifest.
+    """Return split -> name -> perplexity per word on `evaluation_lines`, from the manifest.
 
-    The splits are "combinations seen" and "combinations held out"; the names are "trigram",
-    "fivegram", "minigpt" (the shipped weights), and "grammar", the lower bound. MiniGPT was
-    trained on the whole training split, and the n-grams on all sentences of this split. The grammar
-    needs no training.
+    The splits are "combinations seen" and "combinations held out". The names are "trigram",
+    "fivegram", "minigpt" (the shipped weights) and "grammar" (the lower bound). MiniGPT was trained
+    on the whole training split, and the n-grams were trained on all sentences of this split. The
+    grammar needs no training.
     """
     manifest = json.loads((DATA / MANIFEST).read_text(encoding="utf-8"))
     names = ("trigram", "fivegram", "minigpt", "grammar")

@@ -19,10 +19,10 @@ Softmax = Callable[[Tensor], Tensor]
 
 
 class AttentionPattern(nn.Module):
-    """softmax(QKᵀ/√d), causally masked; a separate module, so that a hook can see its result."""
+    """softmax(QKᵀ/√d) with a causal mask. A separate module, so that a hook can see its result."""
 
     def forward(self, q: Tensor, k: Tensor) -> Tensor:
-        """q, k: (B, H, T, D/H) -> (B, H, T, T): each row sums to 1 over itself and the past."""
+        """q, k: (B, H, T, D/H) -> (B, H, T, T). A row is 0 for later positions, and sums to 1."""
         scores = q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])
         length = q.shape[-2]
         future = torch.ones(length, length, dtype=torch.bool, device=q.device).triu(diagonal=1)
@@ -30,7 +30,7 @@ class AttentionPattern(nn.Module):
 
 
 class CausalSelfAttention(nn.Module):
-    """Multi-head attention in which no position sees a later one."""
+    """Multi-head attention in which no position sees a later position."""
 
     def __init__(self, config: MiniGPTConfig) -> None:
         super().__init__()
@@ -84,7 +84,7 @@ class Block(nn.Module):
 class MiniGPT(nn.Module):
     """The course's running example: a pre-LN decoder-only transformer with an untied LM head.
 
-    `softmax` turns logits into probabilities over the last dimension; it may be replaced at any
+    `softmax` turns logits into probabilities over the last dimension. You may replace it at any
     time: ``model.softmax = my_softmax``. The weights of a new model come from torch's global
     generator.
     """
@@ -124,7 +124,10 @@ class MiniGPT(nn.Module):
         return self.softmax(self(tokens))
 
     def _initialise(self, module: nn.Module) -> None:
-        """Initialise as GPT-2: normal weights of deviation 0.02, less if added to the stream."""
+        """Initialise as GPT-2: weights are normal with a standard deviation of 0.02.
+
+        The deviation is smaller for layers that add to the stream.
+        """
         if isinstance(module, (nn.Linear, nn.Embedding)):
             nn.init.normal_(module.weight, std=0.02)
         if isinstance(module, nn.Linear):

@@ -1,8 +1,8 @@
 """The baseline: an interpolated n-gram model, tuned as well as the data allows.
 
-p(w | history) is a weighted mean of the relative frequencies of w after the last n-1, n-2, … 0
-words, and of one word in V (Jelinek and Mercer, 1980). The weights for each length of history are
-found by expectation maximisation on lines for tuning, which include held-out combinations.
+p(w | history) is a weighted mean (Jelinek and Mercer, 1980). The terms are the relative frequencies
+of w after the last n-1, n-2, … 0 words, and the uniform probability 1 / V. Expectation maximisation
+finds the weights for each length of history. Its lines include held-out combinations.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from utils.minigpt.corpus import Line
 from utils.minigpt.language import Words
 
-ROUNDS = 30  # rounds of expectation maximisation; after them the weights no longer change
+ROUNDS = 30  # rounds of expectation maximisation; later rounds would not change the weights
 
 
 class NGram:
-    """An n-gram model over the words of sentences; cues are in the history but never predicted."""
+    """An n-gram model of sentences. Cues are in the history, but are never predicted."""
 
     def __init__(self, order: int, vocab_size: int) -> None:
         self.order = order
         self.vocab_size = vocab_size
         self._after: dict[Words, Counter[str]] = {}  # history -> how often each word follows
-        # number of levels with a known history -> a weight for each level
+        # number of levels whose history is known -> the weight of each level
         self._weights: dict[int, list[float]] = {}
 
     def fit(self, lines: Iterable[Line]) -> NGram:
@@ -37,7 +37,7 @@ class NGram:
         return self
 
     def tune(self, lines: Iterable[Line]) -> NGram:
-        """Choose the weights that make `lines` likeliest; call `fit` first."""
+        """Choose the weights that make `lines` likeliest. Call `fit` first."""
         levels: dict[int, list[list[float]]] = {}
         for line in lines:
             for history, word in _predictions(line):
@@ -71,7 +71,10 @@ class NGram:
         return math.exp(-sum(logs) / len(logs))
 
     def _levels(self, history: Words, word: str) -> list[float]:
-        """Return the uniform probability, then the frequencies after 0, 1, … known words."""
+        """Return the uniform probability, then the frequencies after 0, 1, … words.
+
+        The list ends before the first history that was never seen.
+        """
         row = [1 / self.vocab_size]
         for length in range(min(self.order - 1, len(history)) + 1):
             after = self._after.get(history[len(history) - length :])

@@ -1,8 +1,8 @@
 """MiniGPT's forward pass in NumPy: the reference that every other version must agree with.
 
-Pure functions over a dict of weights, in the order of the paper (Vaswani et al., "Attention Is All
-You Need", 2017), with GPT-2's three changes: the norms come first, there is no encoder, and
-positions are learned.
+The functions are pure, take a dict of weights, and follow the order of the paper (Vaswani et al.,
+"Attention Is All You Need", 2017). Three things are as in GPT-2: the norms come first, there is no
+encoder, and positions are learned.
 
 Shapes: B sequences of T tokens, D channels, H heads of D/H channels, F = MLP width, V words.
 """
@@ -28,14 +28,14 @@ class Forward(NamedTuple):
     """The results of a forward pass."""
 
     residual: Array  # (n_layers + 1, B, T, D), the stream after the embeddings and after each block
-    # (n_layers, B, H, T, T), the attention of each position to each earlier position
+    # (n_layers, B, H, T, T), the attention of each position to itself and to earlier positions
     attention: Array
     hidden: Array  # (B, T, D), the last hidden state: the stream after the final norm
     logits: Array  # (B, T, V)
 
 
 def forward(weights: Weights, tokens: NDArray[np.integer], config: MiniGPTConfig) -> Forward:
-    """Run MiniGPT over tokens (B, T), T at most `config.context`, in the dtype of the weights."""
+    """Run MiniGPT on tokens (B, T) in the dtype of the weights. T is at most `config.context`."""
     x = embed(weights, tokens)
     residual, attention = [x], []
     for index in range(config.n_layers):
@@ -104,18 +104,18 @@ def layer_norm(weights: Weights, x: Array) -> Array:
 
 
 def gelu(x: Array) -> Array:
-    """GELU in its tanh form, as GPT-2 has it (Hendrycks and Gimpel, 2016): any shape."""
+    """GELU in the tanh form, as in GPT-2 (Hendrycks and Gimpel, 2016), for any shape."""
     return 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
 
 
 def softmax(x: Array) -> Array:
-    """Return softmax over the last dimension; the maximum is subtracted against overflow."""
+    """Return softmax over the last dimension. Subtracting the maximum prevents overflow."""
     e = np.exp(x - x.max(-1, keepdims=True))
     return e / e.sum(-1, keepdims=True)
 
 
 def part(weights: Weights, name: str) -> dict[str, Array]:
-    """Return the weights under `name`, without that prefix, such as weight and bias of lm_head."""
+    """Return the weights whose names begin with `name`, without this prefix."""
     prefix = f"{name}."
     return {
         key.removeprefix(prefix): array for key, array in weights.items() if key.startswith(prefix)

@@ -1,8 +1,8 @@
-"""MiniGPT assembled from the learner's layers, if they give the same numbers as PyTorch's.
+"""MiniGPT assembled from the learner's layers, if they give the same numbers as PyTorch's layers.
 
 A part is a class, or a function: ``softmax(x, y)`` of lab 05, or ``flash(q, k, v, causal, block)``
-of lab 11. If a part raises, or gives other numbers than PyTorch's on some sentences, it is left
-out, and :class:`Assembled` says why.
+of lab 11. A part is left out if it raises an error, or if it gives other numbers than PyTorch's
+part on some sentences. :class:`Assembled` says why.
 """
 
 from __future__ import annotations
@@ -20,17 +20,18 @@ from torch import Tensor, nn
 from hood.learner.contents import PHASES, labs_of
 from hood.learner.lab_file import UNREADABLE, cells_of, text_of
 
-# the names of ``utils.minigpt`` are loaded when they are used, because a view imports this module
+# The names of ``utils.minigpt`` are loaded only when they are used, because views import this
+# module.
 from utils import minigpt
 
 if TYPE_CHECKING:
     from utils.minigpt.model import MiniGPT
 
-# The parts that a learner can write: the name in the labs -> the phase whose lab asks for the part.
+# The parts that a learner can write: the part's name -> the phase whose lab asks for the part.
 PARTS = {"Linear": 3, "Embedding": 3, "LayerNorm": 3, "MultiHead": 8, "softmax": 5, "flash": 11}
 LAYERS = {"Linear": nn.Linear, "Embedding": nn.Embedding, "LayerNorm": nn.LayerNorm}
 PROJECTIONS = ("query", "key", "value", "output")  # of an attention, in MiniGPT and in lab 08
-TILE = 8  # words of a tile: several tiles in each sentence, and the last one cut off
+TILE = 8  # words in a tile, so that a sentence has several tiles, and the last tile is incomplete
 UNWRITTEN = "is not written yet"
 TOLERANCE = 1e-3  # largest allowed difference of a logit, relative to the largest logit
 DEFINITIONS = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef, ast.Assign)
@@ -38,11 +39,11 @@ DEFINITIONS = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef, ast.As
 
 @dataclass(frozen=True)
 class Assembled:
-    """A trained MiniGPT in eval mode, with some parts from the learner."""
+    """The trained MiniGPT in eval mode, with some parts from the learner."""
 
     model: MiniGPT
     own: frozenset[str]  # names of PARTS that are from the learner
-    why_not: Mapping[str, str]  # for each part that was offered and left out: the reason, in words
+    why_not: Mapping[str, str]  # a part that was left out -> the reason in words
 
     def numbers(self) -> tuple[int, int]:
         """Return the number of parameters in the learner's layers, and in the whole model."""
@@ -55,7 +56,7 @@ class Assembled:
 def assemble(parts: Mapping[str, Any]) -> Assembled:
     """Assemble the trained MiniGPT from the parts that give the same numbers as PyTorch's.
 
-    parts: the parts by names of :data:`PARTS`. Raises ValueError for another name.
+    parts: a name of :data:`PARTS` -> the part. Raises ValueError for another name.
     """
     if unknown := sorted(parts.keys() - PARTS.keys()):
         raise ValueError(f"expected parts of {', '.join(PARTS)}, got {', '.join(unknown)}")
@@ -78,8 +79,9 @@ def assemble(parts: Mapping[str, Any]) -> Assembled:
 def from_labs(names: Iterable[str]) -> dict[str, Any]:
     """Return the named parts that the learner's saved labs define.
 
-    Only the imports, functions, classes and assignments without a call in a lab's cells are
-    executed, in this process, in a separate namespace. A statement that raises is skipped.
+    This process executes some statements of a lab's cells in a separate namespace: imports,
+    functions, classes, and assignments without a call. If a statement raises an error, it is
+    skipped.
     """
     found: dict[str, Any] = {}
     for phase in PHASES:
@@ -107,7 +109,7 @@ def _definitions(notebook: Path) -> dict[str, Any]:
         linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
         for statement in statements:
             calls = any(isinstance(node, ast.Call) for node in ast.walk(statement))
-            if isinstance(statement, ast.Assign) and calls:  # it may compute for long
+            if isinstance(statement, ast.Assign) and calls:  # a call may take long
                 continue
             if isinstance(statement, DEFINITIONS):
                 try:
@@ -155,7 +157,7 @@ def _mine(module: nn.Module) -> bool:
 
 
 class _Causal(nn.Module):
-    """The learner's attention with MiniGPT's weights; no position sees a later position."""
+    """The learner's attention with MiniGPT's weights. No position sees a later position."""
 
     def __init__(self, attention: nn.Module, theirs: Any) -> None:
         super().__init__()
@@ -170,10 +172,10 @@ class _Causal(nn.Module):
 
 
 class _Tiled(nn.Module):
-    """An attention whose heads are computed by the learner's function, tile by tile.
+    """An attention. The learner's function computes its heads, tile by tile.
 
-    The four linear layers are those of the attention that it replaces: the learner's `MultiHead`,
-    or MiniGPT's.
+    It keeps the four linear layers of the attention that it replaces, which is the learner's
+    `MultiHead` or MiniGPT's attention.
     """
 
     def __init__(self, flash: Callable[..., Any], replaced: Any) -> None:
@@ -207,7 +209,7 @@ def _returning(softmax: Callable[[Tensor, Tensor], Any]) -> Callable[[Tensor], T
 
 @torch.no_grad()
 def _difference(model: MiniGPT) -> str:
-    """Return why a model differs from the trained one; empty if its probabilities are the same."""
+    """Return why a model's results differ from the trained model's results, or ""."""
     stock = minigpt.load_minigpt()
     tokens = torch.arange(2 * 9).view(2, 9) * 31 % stock.config.vocab_size
     for what in (lambda m: m(tokens), lambda m: m.probabilities(tokens[:1, :2])):

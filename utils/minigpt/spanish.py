@@ -1,8 +1,8 @@
 """Spanish conjugation: the regular rules as code, the irregular forms as data.
 
-Six tenses, by the names that both languages share: present (hablo), past, which is the pretérito
-(hablé), imperfect (hablaba), future (hablaré), progressive (estoy hablando), perfect (he hablado).
-There are five persons; the second person plural is *ustedes*, which takes the third person's forms.
+There are six tenses: present (hablo), past, which is the pretérito (hablé), imperfect (hablaba),
+future (hablaré), progressive (estoy hablando), perfect (he hablado). The English tenses have the
+same names. There are five persons, because *ustedes* takes the forms of the third person plural.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ SUBJECTS = {
 
 @cache
 def conjugate(verb: str, tense: str) -> tuple[Words, ...]:
-    """Return the verb group for each of `PERSONS`; KeyError for an unknown verb or tense.
+    """Return the verb group for each of `PERSONS`. Raises KeyError for an unknown verb or tense.
 
     ``conjugate("hablar", "perfect")[0]`` is ``("he", "hablado")``.
     """

@@ -1,7 +1,7 @@
 """The word-level tokenizer: one token for each of the 600 words.
 
-Its file is JSON in the format of Hugging Face's `tokenizers` (a WordLevel model), so that
-`PreTrainedTokenizerFast(tokenizer_file=...)` reads it as it is.
+The tokenizer's file is JSON in the format of Hugging Face's `tokenizers` (a WordLevel model). So
+`PreTrainedTokenizerFast(tokenizer_file=...)` can read it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _PIECES = re.compile(r"<\w+>|\w+|[^\w\s]")  # a cue, a word, or one mark of punc
 
 
 class Tokenizer:
-    """Words to ids and back; ``vocabulary`` has the words in the order of their ids."""
+    """Turns words into ids, and ids into words. The id of a word is its index in ``vocabulary``."""
 
     def __init__(self, vocabulary: Sequence[str]) -> None:
         self.vocabulary = tuple(vocabulary)
@@ -35,7 +35,7 @@ class Tokenizer:
         return len(self.vocabulary)
 
     def id(self, word: str) -> int:
-        """Return the id of one word; ValueError, with the nearest words, if it is unknown."""
+        """Return the id of one word. For an unknown word, raises ValueError with similar words."""
         if word in self._ids:
             return self._ids[word]
         lower = {known.lower(): known for known in self.vocabulary}
@@ -44,7 +44,7 @@ class Tokenizer:
         raise ValueError(f"{word!r} is not one of MiniGPT's {len(self)} words{hint}")
 
     def encode(self, text: str | Iterable[str]) -> list[int]:
-        """Return the ids of a text, or of words; capitals matter, and no special token is added."""
+        """Return the ids of a text or of words, without additional tokens. Capitals matter."""
         words = _PIECES.findall(text) if isinstance(text, str) else text
         return [self.id(word) for word in words]
 
@@ -56,7 +56,10 @@ class Tokenizer:
         return [self.vocabulary[index] for index in found]
 
     def decode(self, ids: Iterable[int]) -> str:
-        """Return the text of ids without `<pad>`, `<bos>`, `<eos>`; a full stop joins its word."""
+        """Return the text of ids, without `<pad>`, `<bos>` and `<eos>`.
+
+        There is no space before a full stop.
+        """
         words = (word for word in self.words(ids) if word not in SPECIAL)
         return " ".join(words).replace(" .", ".")
 
@@ -74,7 +77,7 @@ class Tokenizer:
 
 
 def load_tokenizer(path: Path | str = DATA / "tokenizer.json") -> Tokenizer:
-    """Return the tokenizer of a JSON file; the default file is that of MiniGPT's training."""
+    """Return the tokenizer in a JSON file, by default the tokenizer of the trained MiniGPT."""
     text = Path(path).read_text(encoding="utf-8")
     try:
         ids = json.loads(text)["model"]["vocab"]

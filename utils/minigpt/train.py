@@ -1,10 +1,10 @@
 """Train MiniGPT: `python -m utils.minigpt.train` writes the weights, the tokenizer and a manifest.
 
-With `--without imperfect` it trains a smaller model, on a corpus without the sentences of that
-tense, and writes the weights and the manifest to another folder. Lab 08 fine-tunes this model.
+With `--without imperfect` it trains a smaller model on a corpus without sentences in the imperfect.
+It writes the weights and the manifest of this model to another folder. Lab 08 fine-tunes the model.
 
-The same seed gives the same bits on the same machine and torch version: everything random comes
-from the seed, and one thread adds numbers in one order.
+On the same machine, with the same torch version, the same seed gives the same bits. All random
+numbers come from the seed, and a single thread adds all numbers in the same order.
 """
 
 from __future__ import annotations
@@ -46,17 +46,20 @@ Progress = Callable[[int, float], None]
 
 @dataclass(frozen=True)
 class Recipe:
-    """How to train: the learning rate climbs for `warmup` steps, then falls as a cosine."""
+    """The settings of a training run.
+
+    The learning rate rises for `warmup` steps, and then falls like a cosine.
+    """
 
     seed: int = 0
     steps: int = 6000
     batch_size: int = 64
     learning_rate: float = 3e-3
-    final_share: float = 0.05  # the share of the learning rate that is left at the last step
+    final_share: float = 0.05  # the learning rate of the last step, relative to the highest rate
     warmup: int = 200
     beta_1: float = 0.9
     beta_2: float = 0.99
-    weight_decay: float = 0.1  # for matrices; not for biases and norms
+    weight_decay: float = 0.1  # only for matrices, and not for biases and norms
     clip: float = 1.0  # the largest allowed norm of all gradients together
 
     def learning_rate_at(self, step: int) -> float:
@@ -77,9 +80,9 @@ def train(
 ) -> MiniGPT:
     """Return a model trained on `lines`, in eval mode.
 
-    While it runs, torch is deterministic and has THREADS threads. Afterwards torch's global
-    generator is seeded with the recipe's seed. ``progress(step, loss)`` is called every
-    REPORT_EVERY steps, with the mean loss since the last call.
+    During the training, torch is deterministic and uses THREADS threads. The training seeds torch's
+    global generator with the recipe's seed. After every REPORT_EVERY steps, ``progress(step,
+    loss)`` is called with the mean loss since the last call.
     """
     with reproducible(recipe.seed):
         model = MiniGPT(config).train()
@@ -139,9 +142,10 @@ def write(
     figures: dict[str, Any],
     without: str = "",
 ) -> None:
-    """Write weights.safetensors, tokenizer.json, lines.safetensors, manifest.json to `folder`.
+    """Write weights.safetensors, tokenizer.json, lines.safetensors and manifest.json to `folder`.
 
-    A model that was trained `without` a tense shares tokenizer and lines with the main model.
+    For a model that was trained `without` a tense, write only the weights and the manifest. This
+    model shares the tokenizer and the lines with the main model.
     """
     folder.mkdir(parents=True, exist_ok=True)
     weights, words = folder / WEIGHTS.name, folder / "tokenizer.json"
@@ -196,7 +200,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--out",
         type=Path,
-        help=f"the folder to write into (default: {DATA}, or with --without, a folder in it)",
+        help=f"the folder to write to (default: {DATA}; with --without, a folder inside it)",
     )
     options = parser.parse_args(arguments)
     recipe = Recipe(seed=options.seed, steps=options.steps)

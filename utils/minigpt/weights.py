@@ -19,36 +19,36 @@ from utils.minigpt.config import MiniGPTConfig, parameter_shapes
 DATA = Path(__file__).with_name("data")
 WEIGHTS = DATA / "weights.safetensors"
 WITHOUT_IMPERFECT = DATA / "without_imperfect" / WEIGHTS.name  # a smaller model, for fine-tuning
-MANIFEST = "manifest.json"  # in the folder of its weights
+MANIFEST = "manifest.json"  # in the same folder as the weights
 
-AGAIN = "restore it from the repository or write it again with `python -m utils.minigpt.train`"
+AGAIN = "restore it from the repository, or write it again with `python -m utils.minigpt.train`"
 
 Arrays = dict[str, NDArray[np.float32]]
 
 
 class WeightsError(ValueError):
-    """A weights file that cannot be used; the message says what is wrong and what to do."""
+    """A weights file cannot be used. The message says what is wrong and what to do."""
 
 
 def load_weights(path: Path | str = WEIGHTS) -> Arrays:
     """Return the array of every parameter by name (see `parameter_shapes`).
 
-    Raises FileNotFoundError if there is no such file, and WeightsError if it is damaged or has
-    other parameters. If there is a manifest beside the file, the manifest's checksum must be that
-    of the file.
+    If the folder has a manifest, the manifest must have the file's checksum. Raises
+    FileNotFoundError if there is no such file. Raises WeightsError if the file is damaged, or if
+    its parameters or its checksum are wrong.
     """
     return _read(Path(path))[1]
 
 
 def load_config(path: Path | str = WEIGHTS) -> MiniGPTConfig:
-    """Return the sizes of a file's model; raises the same errors as `load_weights`."""
+    """Return the sizes of the model in a file. Raises the same errors as `load_weights`."""
     return _read(Path(path))[0]
 
 
 def save_weights(
     path: Path, weights: Mapping[str, NDArray[np.float32]], config: MiniGPTConfig
 ) -> None:
-    """Write weights that fit `config`; the same arrays always give the same bytes."""
+    """Write weights that fit `config`. The same arrays always give the same bytes."""
     _require_fit(weights, config, path)
     arrays = {name: weights[name].astype(np.float32) for name in parameter_shapes(config)}
     save_file(arrays, path, {"config": json.dumps(asdict(config))})
@@ -67,7 +67,10 @@ def _read(path: Path) -> tuple[MiniGPTConfig, Arrays]:
 
 
 def read_safetensors(path: Path) -> tuple[Mapping[str, str], dict[str, NDArray]]:
-    """Return a file's metadata and arrays. A manifest beside it must state the file's checksum."""
+    """Return the metadata and the arrays of a file.
+
+    If the folder has a manifest, the manifest must have the file's checksum.
+    """
     if not path.is_file():
         raise FileNotFoundError(f"there is no {path}: {AGAIN}")
     try:
@@ -118,6 +121,6 @@ def _require_checksum(path: Path) -> None:
     found = sha256(path)
     if found != expected:
         raise WeightsError(
-            f"{path} is damaged or belongs to another training run: expected SHA-256 "
-            f"{expected[:12]}… ({manifest.name}), got {found[:12]}…: {AGAIN}"
+            f"{path} is damaged, or is from another training run than {manifest.name}: expected "
+            f"SHA-256 {expected[:12]}…, got {found[:12]}…: {AGAIN}"
         )

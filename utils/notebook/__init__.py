@@ -1,1 +1,1 @@
-"""The course's look in a notebook, and what its cells ask: figures, drills, expectations."""
+"""The course's look in a notebook, and the tools of its cells: figures, drills, expectations."""

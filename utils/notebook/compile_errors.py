@@ -12,7 +12,7 @@ NOT_COMPILED = ("InvalidCxxCompiler", "CppCompileError")
 
 
 def line_for(error: BaseException) -> str:
-    """Return one line for an error; empty if the error has another cause."""
+    """Return one line for an error, or "" if the error has another cause."""
     if isinstance(error, NoCompiler):
         return str(error)
     if any(name in str(error) for name in NOT_COMPILED) and (lack := inductor_lacks()):

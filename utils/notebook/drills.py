@@ -1,9 +1,11 @@
 """Ask small questions with checked answers, between two sections of a lesson.
 
-In an open notebook the reader answers there, and reads why the answer is right or wrong. On paper
-(a built lesson, a web page, a notebook without its kernel) every answer is folded. A lesson does
-not wait for answers. In every text, words between backticks are set as code, *words between stars*
-are emphasized and **those between double stars** are bold.
+In a live notebook, the reader answers in the notebook, and then reads why the answer is right or
+wrong. There is also a paper form, for a built lesson, a web page, and a notebook without its
+kernel. In the paper form every answer is folded. A lesson does not wait for answers.
+
+In every text, words between backticks are set as code, *words between stars* are emphasized, and
+**words between double stars** are bold.
 """
 
 from __future__ import annotations
@@ -36,8 +38,8 @@ BUTTON_CSS = (
     "height: auto; min-height: 30px; line-height: 1.4; padding: 5px 12px}</style>"
 )
 
-# A star with a space on its inner side, or a letter or digit on its outer side, means
-# multiplication.
+# A star means multiplication if it has a space on its inner side, or a letter or a digit on its
+# outer side.
 EMPHASIS = re.compile(r"(?<![\w*])\*(?=[^\s*])([^*]+)(?<=[^\s*])\*(?![\w*])")
 
 
@@ -52,9 +54,13 @@ def number(
 ) -> None:
     """Ask for a number.
 
-    question, answer, why: the question's text, the right number, and the explanation. unit: its
-    unit, which the reader may type. tolerance: largest accepted |given - answer|, in the answer's
-    unit. wrong: numbers that result from a known mistake, each with a description of the mistake.
+    question: the text of the question.
+    answer: the right number.
+    why: the explanation of the answer.
+    unit: the unit of the answer. The reader may type it.
+    tolerance: the largest accepted |given - answer|, in the unit of the answer.
+    wrong: a number that results from a known mistake -> a description of the mistake.
+
     Raises ValueError if `answer` is not finite, or if a number in `wrong` would be accepted.
     """
     wrong = dict(wrong or {})
@@ -63,7 +69,7 @@ def number(
     for mistake in wrong:
         if abs(mistake - answer) <= tolerance:
             accepted = f"{answer!r} ± {tolerance!r}"
-            raise ValueError(f"{mistake!r} is listed as wrong, but {accepted} accepts it")
+            raise ValueError(f"{mistake!r} is in `wrong`, but is within {accepted}")
     shown = f"{_written(answer)} {unit or ''}".strip()
 
     def judge(text: str) -> tuple[str, str]:
@@ -94,7 +100,7 @@ def number(
                     journal.drill(question, tone == RIGHT)
                 feedback.value = _card(tone, words)
 
-        field.observe(answered, names="value")  # Enter, or leaving the field
+        field.observe(answered, names="value")  # after Enter, or when the reader leaves the field
         check.on_click(answered)
         return _stack(_card(UNREAD, question), widgets.HBox([field, check]), feedback)
 
@@ -107,10 +113,13 @@ def number(
 
 
 def choice(question: str, options: Mapping[str, str], answer: str) -> None:
-    """Ask to choose one of several options, each with the reason why it is right or wrong.
+    """Ask to choose one of several options.
 
-    Raises ValueError if there are fewer than two options, one has no explanation, or `answer` is
-    not an option.
+    options: option -> the reason why it is right or wrong.
+    answer: the right option.
+
+    Raises ValueError if there are fewer than two options, if an option has no explanation, or if
+    `answer` is not an option.
     """
     if len(options) < 2:
         raise ValueError(f"a choice needs two options or more, got {len(options)}")
@@ -156,14 +165,14 @@ def choice(question: str, options: Mapping[str, str], answer: str) -> None:
 
 
 def true_false(statement: str, answer: bool, why: str) -> None:
-    """Ask whether `statement` is true; `why` explains it after either answer."""
+    """Ask whether `statement` is true. After any answer, the reader sees the explanation `why`."""
     if not isinstance(answer, bool):
         raise ValueError(f"the answer must be True or False, got {answer!r}")
     choice(f"True or false? {statement}", {"True": why, "False": why}, str(answer))
 
 
 def read_number(text: str, unit: str | None = None) -> float:
-    """Return the number that a reader typed: 153600, 153,600, 153 600, 0.5, 0,5 or 1.5e3.
+    """Return the number that a reader typed, such as 153600, 153,600, 153 600, 0.5, 0,5 or 1.5e3.
 
     Raises ValueError if the text is not a number, with a message for the reader.
     """
@@ -189,11 +198,10 @@ def _ask(
     judged: Mapping[str, object],
     live: Callable[[], Widget],
 ) -> None:
-    """Display the question: in a kernel, a live form beside the paper form; otherwise only the
-    paper form.
+    """Display the question in the paper form and, in a kernel, also in a live form.
 
-    ``folded`` has the answers as HTML. ``judged`` has the rules for a web page whose script judges
-    answers; it is encoded, so that nobody sees the answer by accident.
+    ``folded`` has the answers as HTML. ``judged`` has the rules with which the script of a web page
+    judges answers. The rules are encoded, so that nobody sees the answer by accident.
     """
     plain = "\n".join([question, *(f"  - {option}" for option in options)])
     if not in_ipython():

@@ -1,7 +1,7 @@
-"""Visible checks: each prints a line with ``ok``, or raises ExpectationFailed, which says why.
+"""Visible checks. A check prints a line with ``ok``, or raises ExpectationFailed, which says why.
 
-They never broadcast. These checks compare type, shape and dtype before values, and show the first
-mismatches. Labs call them; a learner may call them on anything.
+The checks never broadcast. They compare type, shape and dtype before values, and show the first
+mismatches. Labs call the checks, and a learner may call them on any value.
 """
 
 from __future__ import annotations
@@ -46,15 +46,14 @@ def expect_close(
 ) -> None:
     """Expect ``got`` to equal ``want`` up to rounding.
 
-    ``want`` may be a nested list of numbers if ``got`` is a tensor. The numbers then get the
+    If ``got`` is a tensor, ``want`` may be a nested list of numbers. The numbers then get the
     tensor's dtype, but floats never become whole numbers. By default the tolerance is a few units
     in the last place of the dtype.
     """
     if isinstance(got, torch.Tensor) and isinstance(want, (list, tuple, int, float)):
         fits = torch.can_cast(torch.tensor(want).dtype, got.dtype)
         want = torch.tensor(want, dtype=got.dtype if fits else None)
-        # numbers that are typed in a notebook have only the typed digits, not all digits of the
-        # dtype
+        # Numbers in a notebook's code have only a few digits, and not all digits of the dtype.
         rtol, atol = (1e-4 if rtol is None else rtol), (1e-4 if atol is None else atol)
     dtype = want.dtype if isinstance(want, torch.Tensor) else torch.float64
     usual = default_tolerance(dtype)
@@ -75,10 +74,10 @@ def expect_shape(label: str, got: Any, shape: tuple[int, ...]) -> None:
 
 
 def storage_key(tensor: torch.Tensor) -> tuple[str, int]:
-    """Return a key that two tensors share if, and only if, they are views of one storage.
+    """Return a key of a tensor's storage. Two tensors have the same key if they share a storage.
 
-    It is the address of the first byte. An empty storage, or a storage on ``meta``, has no address.
-    Then the key is the identity of the storage.
+    The key is the address of the first byte. An empty storage, or a storage on ``meta``, has no
+    address. Then the key is the identity of the storage.
     """
     storage = tensor.untyped_storage()
     place = 0 if tensor.is_meta else storage.data_ptr()

@@ -2,8 +2,8 @@
 
 Only `show` displays a figure, as `<img alt=… src="data:image/png;base64,…">` of type text/html.
 This form keeps the alternative text when a notebook is saved, converted or sanitised. An image/png
-output would lose it. Sanitising drops the style. The style is only needed in narrow windows and in
-the dark theme.
+output would lose the alternative text. Sanitising removes the style, but the style is only needed
+in narrow windows and in the dark theme.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ WORDS_RULE = (
     ".jp-OutputArea-output.jp-RenderedText pre { word-break: normal; overflow-wrap: anywhere }"
 )
 NARROWEST = 560  # CSS pixels; a narrower window scrolls, so that the text stays legible
-# The title of a scrolling picture is cut, so a line below the picture has the title and a hint.
+# The title of a scrolling picture is cut off. So a line below the picture has the title and a hint.
 WIDER_RULE = (
     f".jp-OutputArea-output:has(.{CARD_CLASS}) {{ container-type: inline-size }} "
     f"@container (max-width: {NARROWEST - 1}px) {{ .open-the-hood-wider::before {{ "
@@ -42,8 +42,8 @@ WIDER_RULE = (
     "width: fit-content; max-width: 100cqi; position: sticky; left: 0; white-space: pre-wrap; "
     "font-size: 13px } }"
 )
-# Links over boxes of a picture. The links grow and shrink with the picture. Without this rule
-# (for example, in a notebook that JupyterLab does not trust), the text of the links is below the
+# The rule for links over boxes of a picture. The links grow and shrink with the picture. Without
+# this rule, as in a notebook that JupyterLab does not trust, the text of the links is below the
 # picture.
 LINKED = "open-the-hood-linked"
 LINKED_RULE = (
@@ -72,7 +72,7 @@ def show(figure: Figure, *, alt: str, links: Sequence[Link] = ()) -> None:
     if `alt` is empty.
     """
     bundle = mime_bundle(figure, alt=alt, links=links)
-    # pyplot's figures would be drawn a second time, as image/png, at the end of the cell.
+    # Otherwise pyplot would draw the figure a second time, as image/png, at the end of the cell.
     if pyplot := sys.modules.get("matplotlib.pyplot"):
         pyplot.close(figure)
     if in_ipython():
@@ -84,7 +84,7 @@ def show(figure: Figure, *, alt: str, links: Sequence[Link] = ()) -> None:
 
 
 def mime_bundle(figure: Figure, *, alt: str, links: Sequence[Link] = ()) -> dict[str, str]:
-    """Return what `show` displays: {"text/html": the image, "text/plain": its alternative text}.
+    """Return the outputs of `show`: {"text/html": the image, "text/plain": the alternative text}.
 
     If nobody looks at images (`hood.audience.text_only`), the image is left out.
     """
@@ -107,9 +107,9 @@ def mime_bundle(figure: Figure, *, alt: str, links: Sequence[Link] = ()) -> dict
 
 
 def wider_line(figure: Figure) -> str:
-    """Return the line below a scrolling picture; the page hides it if the whole picture fits.
+    """Return the line below a scrolling picture. If the picture fits, the page hides the line.
 
-    The figure's label is its title, which :class:`utils.views._canvas.Canvas` sets.
+    The line has the figure's label. :class:`utils.views._canvas.Canvas` makes the title the label.
     """
     title = html.escape(str(figure.get_label()))
     return f'<span class="open-the-hood-wider" data-title="{title}"></span>'
@@ -123,12 +123,12 @@ def _anchor(link: Link) -> str:
 
 
 def narrowest(width: int) -> int:
-    """Return the CSS pixels below which a picture of `width` CSS pixels is not made smaller."""
+    """Return the least width to which a page shrinks a picture of `width` CSS pixels."""
     return min(width, NARROWEST)
 
 
 def require_alt(alt: str) -> str:
-    """Return `alt` with single spaces; ValueError if it has no text."""
+    """Return `alt` with single spaces. Raises ValueError if it has no text."""
     if not isinstance(alt, str) or not alt.strip():
         raise ValueError(
             f"a figure needs alternative text, got alt={alt!r}: "
@@ -140,7 +140,7 @@ def require_alt(alt: str) -> str:
 def png(figure: Figure) -> bytes:
     """Return `figure` as a PNG of twice the CSS density, with rounded transparent corners.
 
-    It has 256 colours, which takes a quarter of the bytes of all colours.
+    The PNG has only 256 colours, so it has a quarter of the bytes of a PNG with all colours.
     """
     image = rasterize(figure)
     image, opacity = _palette(image, _corners(image.size))
@@ -152,8 +152,8 @@ def png(figure: Figure) -> bytes:
 def jpeg(figure: Figure) -> bytes:
     """Return `figure` as a JPEG of twice the CSS density, with square corners.
 
-    This is for views while they move: it takes 10 ms of CPU. A PNG takes 46 ms only to choose its
-    filters.
+    This is for views while they move, because a JPEG takes 10 ms of CPU. For a PNG, only choosing
+    the filters takes 46 ms.
     """
     buffer = io.BytesIO()
     rasterize(figure).save(buffer, "jpeg", quality=92, subsampling=0)
@@ -161,10 +161,11 @@ def jpeg(figure: Figure) -> bytes:
 
 
 def _palette(image: Image, alpha: Image) -> tuple[Image, bytes]:
-    """Return `image` in 256 colours with `alpha`, and the opacity of each of its colours.
+    """Return `image` in 256 colours with `alpha`, and the opacity of each of these colours.
 
-    The most frequent colours stay exact, so that a figure's flat tints stay distinct. The others,
-    at the smoothed edges of letters, take the nearest colour. The last 16 are for the corners.
+    The most frequent colours stay exact, so that the plain areas of a figure stay distinct. Other
+    colours, at the smoothed edges of letters, are replaced by the nearest colour. The last 16
+    colours are for the corners.
     """
     import numpy as np
     from PIL import Image

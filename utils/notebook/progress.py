@@ -1,6 +1,6 @@
 """The old place of :mod:`hood.learner.progress`; learners' copies still import it from here.
 
-`python -m hood.learner.copies` brings the new import into a cell of the course. A cell that
+`python -m hood.learner.copies` updates the import in the cells of the course. A cell that
 a learner added, and a submitted lab, always keep the old import.
 """
 

@@ -1,4 +1,4 @@
-"""A progress bar with the time left, for cells of a lesson or lab that take more than seconds."""
+"""A progress bar with the remaining time, for cells that take longer than a few seconds."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ EVERY = 0.25  # seconds between two redraws
 
 
 def progress_bar(items: Collection[T], name: str) -> Iterator[T]:
-    """Yield `items` and show how many are done and how long the rest will take.
+    """Yield `items`, and show how many items are done and how long the other items will take.
 
     In a live notebook, the progress is one line that is redrawn. While a lesson is built, and
-    outside a notebook, one line is printed at the end, without times. ``name`` is what is counted,
-    such as "training".
+    outside a notebook, one line without times is printed at the end. ``name`` is the name of the
+    work, such as "training".
     """
     total = len(items)
     handle = display_page(_html(name, 0, total, "")) if can_move() else None
-    cell_clock.stop()  # the bar shows more
+    cell_clock.stop()  # not needed, because the bar shows more
     began = drawn = time.monotonic()
     done = 0
     try:
@@ -46,7 +46,7 @@ def progress_bar(items: Collection[T], name: str) -> Iterator[T]:
 
 
 def time_left(done: int, total: int, spent: float) -> str:
-    """Return the time for the rest at the same speed: "12 s left", "3 min 5 s left"."""
+    """Return the remaining time at the same speed, such as "12 s left" or "3 min 5 s left"."""
     return f"{in_words(spent / done * max(total - done, 0))} left"
 
 

@@ -1,4 +1,4 @@
-"""The course's style: one colour and one shape for each kind of thing in a figure.
+"""The course's style: a colour and a shape for each kind of object in a figure.
 
     storage    blue square cell      bytes in memory
     view       green rounded cell    shape, strides and offset laid over a storage
@@ -6,10 +6,10 @@
     kernel     amber hexagon         code that runs on a device
     parameter  purple circle         what training changes
 
-The hues follow Okabe and Ito's colour-blind-safe set, darkened so that white text on them is
-readable (a contrast of 4.5 or more; the amber takes dark text). Each
-kind also has its own shape, for readers who can't see the colours. Importing this module changes no
-matplotlib setting.
+The hues are Okabe and Ito's set for colour-blind readers. They are darker, so that white text on
+them is readable (with a contrast of at least 4.5). On the amber, text is dark. Each kind also has
+its own shape, for readers who can't see the colours. Importing this module changes no setting of
+matplotlib.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ WIDTH = 820  # CSS pixels; fits JupyterLab's notebook column at 100 % zoom
 
 @dataclass(frozen=True)
 class Part:
-    """The look of one kind of thing in a figure."""
+    """The look of one kind of object in a figure."""
 
     name: str
     colour: str  # the full colour
     tint: str  # the pale colour, for a background under dark text
     on: str  # the colour of text on the full colour
-    marker: str  # matplotlib's name of its shape (an octagon is nearest to a rounded cell)
+    marker: str  # matplotlib's name of the shape; for a rounded cell, the octagon is the nearest
 
 
 STORAGE = Part("storage", "#1f6aa5", "#d5e6f3", "#ffffff", "s")

@@ -1,8 +1,8 @@
 """What the engine's sandboxes must know about this course: imports of kernels, and compilation.
 
 `course.toml` names this package, and :class:`hood.grader.inside.course_sandbox.CourseSandbox` says
-what each name here is for. Learners' kernels can read this package, so it names only what a kernel
-can import itself.
+what each name here is for. Learners' kernels can read this package. So it names only modules
+that a kernel can import, too.
 """
 
 from __future__ import annotations
@@ -59,17 +59,18 @@ kernel_environment = {
 
 
 def environment(folder: Path) -> Mapping[str, str]:
-    """Return environment variables for the zygote and its kernels, in addition to the engine's."""
+    """Return additional environment variables for the zygote and its kernels."""
     return {
-        # kernels get the compiler that this process found, so that both can compile or both can't
+        # Kernels get the compiler that this process found. So a kernel can compile exactly if this
+        # process can.
         "CXX": compiler(),
-        # without this, each sandbox would compile the headers; `use_headers` sets it to 1 if
-        # compiled headers exist
+        # Without this, each sandbox would compile the headers. If compiled headers exist,
+        # `use_headers` sets it to 1.
         "TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0",
         "TORCHINDUCTOR_COMPILE_THREADS": "1",
-        # there is no network: a missing file must be an error at once, and not after retries
+        # There is no network. So a missing file must be an error at once, without retries.
         "HF_HUB_OFFLINE": "1",
-        # a folder for the zygote's own test programs; a kernel has another folder
+        # A folder for the test programs of the zygote. Each kernel has another folder.
         "TORCHINDUCTOR_CACHE_DIR": str(folder / "inductor"),
     }
 
@@ -77,8 +78,8 @@ def environment(folder: Path) -> Mapping[str, str]:
 def lesson_environment(folder: Path) -> Mapping[str, str]:
     """Return environment variables for a lesson's kernel while the build executes the lesson.
 
-    No code is compiled in advance: lesson 06 shows how long compiling takes, and what a cache
-    saves.
+    No code is compiled in advance, because lesson 06 shows how long compiling takes and how much
+    time a cache saves.
     """
     return {"TORCHINDUCTOR_CACHE_DIR": str(folder / "compiled")}
 
@@ -112,7 +113,7 @@ def same_random() -> Iterator[None]:
 
 @contextlib.contextmanager
 def filled_memory() -> Iterator[None]:
-    """Fill the result of ``torch.empty`` with NaN, so that no mutant survives by chance."""
+    """Fill each result of ``torch.empty`` with NaN, so that no mutant survives by chance."""
     import torch
 
     before = torch.are_deterministic_algorithms_enabled()

@@ -1,12 +1,16 @@
 """Do the slowest parts of a compilation once, for all sandboxes of this machine.
 
-The first part is compiling the headers that Inductor's C++ code includes. For one small kernel, g++
-needs 2700 ms of CPU without a precompiled header, and 1000 ms with a precompiled header (torch
-2.13.0, g++ 12.2.0). The second part is linking with torch's libraries, which is slow because their
-tables of symbols are long. Linking with empty libraries of the same names saves 700 ms. The third
-part is finding the vector instructions that the compiler and the processor support. For this,
-Inductor compiles a program for each kind of instruction, which takes eight seconds. None of this
-work depends on a lab or an answer. The engine does it in a process without learners' code.
+There are three slow parts:
+
+- Compiling the headers that Inductor's C++ code includes. For one small kernel, g++ needs 2700 ms
+  of CPU without a precompiled header, and 1000 ms with a precompiled header (torch 2.13.0, g++
+  12.2.0).
+- Linking with torch's libraries, which is slow because their tables of symbols are long. Linking
+  with empty libraries of the same names saves 700 ms.
+- Finding the vector instructions that the compiler and the processor support. For this, Inductor
+  compiles a program for each kind of instruction, which takes eight seconds.
+
+No part depends on a lab or an answer. The engine does the work in a process without learners' code.
 """
 
 from __future__ import annotations
@@ -18,13 +22,14 @@ from pathlib import Path
 from typing import Any
 
 LIBRARIES = "libraries"  # the folder with the empty libraries
-# ``headers``: header and command line -> name of the file to include;
-# ``instructions``: the compiler's flags and a hash of a program -> whether it ran
+# A dict with two dicts:
+# ``headers``: header and command line -> name of the file to include
+# ``instructions``: the compiler's flags and a hash of a program -> whether the program ran
 INDEX = "index.json"
 
 
 def version() -> list[str]:
-    """Return what the headers depend on, in addition to Python and the compiler."""
+    """Return the versions on which the headers depend, without Python and the compiler."""
     import torch
 
     code = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
@@ -32,9 +37,10 @@ def version() -> list[str]:
 
 
 def make(folder: Path, shown: str) -> None:
-    """Compile a trivial function; keep in ``folder`` its headers, libraries and test results.
+    """Compile a trivial function, and store the reusable results in ``folder``.
 
-    ``shown`` is where sandboxes have the folder.
+    The results are the compiled headers, the empty libraries, and the supported instructions. In a
+    sandbox, the path of the folder is ``shown``.
     """
     import torch
     from torch._inductor import codecache, config
@@ -52,7 +58,7 @@ def make(folder: Path, shown: str) -> None:
     def note(isa: VecISA, code: str) -> bool:
         return instructions.setdefault(_program(isa, code), checked(isa, code))
 
-    codecache._precompile_header = keep  # type: ignore[assignment]  # torch has a cached one
+    codecache._precompile_header = keep  # type: ignore[assignment]  # torch's is cached
     trials: Any = VecISA
     trials.check_build = note
     _make_libraries(folder / LIBRARIES)
@@ -67,9 +73,9 @@ def make(folder: Path, shown: str) -> None:
 def use(folder: Path, shown: str) -> None:
     """Let the kernels that this process forks include the headers that :func:`make` compiled.
 
-    Code that needs a header compiled with other options includes the header's text instead. The
-    list of supported instructions is read here, once: torch keeps this list, and kernels inherit
-    it. :func:`make` filled ``folder``. In a sandbox, the path of this folder is ``shown``.
+    If code needs a header with other options, it includes the header's text instead. The list of
+    supported instructions is read only here. torch stores this list, and kernels inherit it.
+    :func:`make` filled ``folder``. In a sandbox, the path of this folder is ``shown``.
     """
     from torch._inductor import codecache, config, cpp_builder, cpu_vec_isa
 
@@ -115,8 +121,8 @@ def _link_with(folder: Path) -> None:
     def changed(*given: Any, **named: Any) -> Any:
         definitions, include, cflags, ldflags, folders, *rest = options(*given, **named)
         folders = [str(folder) if each == TORCH_LIB_PATH else each for each in folders]
-        # without `--no-as-needed`, some linkers would drop a library of which they see no symbol in
-        # use
+        # Without `--no-as-needed`, some linkers would leave out a library if they see no use of its
+        # symbols.
         return definitions, include, cflags, [*ldflags, "Wl,--no-as-needed"], folders, *rest
 
     cpp_builder.get_cpp_torch_options = changed

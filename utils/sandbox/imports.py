@@ -1,8 +1,8 @@
 """Import, in the zygote, the modules that kernels need, so that no kernel imports them itself.
 
-A test compares the lists with what the labs import. Nothing here may start a thread, because a fork
-of a process with threads can hang. :mod:`hood.grader.inside.preload` has the modules that every
-course needs.
+A test compares the lists with the imports of the labs. Nothing here may start a thread, because a
+fork of a process with threads can hang. :mod:`hood.grader.inside.preload` has the modules that
+every course needs.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from collections.abc import Iterable
 from typing import Any
 
 ALWAYS = (
-    # the first operator on a tensor subclass imports this module, which needs the imports of a
-    # first `backward`
+    # The first operator on a tensor subclass imports this module. It needs modules that the first
+    # `backward` imports.
     "torch.distributed.tensor",
     "einops._torch_specific",
 )
@@ -56,7 +56,7 @@ ON_DEMAND = {
         "torch.utils.serialization.config",  # imported by the first torch.save
         "utils.drivers.training",
     ),
-    # Timers come with torch's extension builder, which comes with setuptools: a hundred modules.
+    # Timers import torch's extension builder, which imports setuptools: a hundred modules.
     "profiler": ("torch.utils.benchmark",),
     "flops": ("torch.utils.flop_counter",),  # with Triton
     # models in Hugging Face's form: three seconds, 1,500 modules
@@ -88,12 +88,12 @@ def preload() -> None:
     """Import ``ALWAYS`` and ``OURS``, and call backward once."""
     for name in ALWAYS:
         importlib.import_module(name)
-    # torch starts autograd's threads at a process's first backward, one for each device. No GPU is
-    # visible here. But in a CUDA build FakeTensorMode pretends that there are eight. When their
-    # threads start, an assertion of torch 2.13 sometimes fails and aborts the kernel: two of fifty
-    # kernels in a lab that compiles. A kernel with these threads also could not fork processes that
-    # call backward, as `torch.distributed` needs them. So call backward once, before any code is
-    # traced.
+    # At the first backward of a process, torch starts a thread of autograd for each device. No GPU
+    # is visible here. But in a CUDA build, FakeTensorMode pretends that there are eight GPUs. When
+    # the threads of these GPUs start, an assertion of torch 2.13 sometimes fails and aborts the
+    # kernel. In a lab that compiles, this happened to two of fifty kernels. Also, a kernel with
+    # these threads could not fork processes that call backward, which `torch.distributed` needs. So
+    # call backward once here, before any code is traced.
     torch = importlib.import_module("torch")
     torch.ones((), requires_grad=True).backward()
     _let_modes_start_alone(True)
@@ -102,16 +102,16 @@ def preload() -> None:
 
 
 def _import(names: Iterable[str]) -> None:
-    """Import modules; skip those that this version of torch does not have."""
+    """Import modules. Skip modules that this version of torch does not have."""
     for name in names:
         with contextlib.suppress(ModuleNotFoundError):
             importlib.import_module(name)
 
 
 def _make_letters() -> None:
-    """Fill the cache of text outlines, which views would otherwise fill when they first draw text.
+    """Fill the cache of text outlines. Otherwise each kernel's first view would fill it.
 
-    The fonts themselves are dropped, because each has an open file, which no kernel inherits.
+    The font objects are not kept, because each has an open file, which no kernel inherits.
     """
     letters = importlib.import_module("utils.views._text_outlines")
     for mono in (False, True):
@@ -120,10 +120,11 @@ def _make_letters() -> None:
 
 
 def _let_modes_start_alone(alone: bool) -> None:
-    """Prevent or allow the import of ``torch._dynamo`` by a kernel's first dispatch mode.
+    """Set whether the first dispatch mode of a kernel imports ``torch._dynamo``.
 
-    torch allows it: a mode imports it to exclude its own work from compilation. This takes a
-    second, and a kernel that traces nothing does not need it.
+    alone: whether the mode starts without this import. By default torch imports ``torch._dynamo``,
+        so that the mode's work is not compiled. The import takes a second, and is not needed in a
+        kernel that traces nothing.
     """
     from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -134,8 +135,8 @@ def _let_modes_start_alone(alone: bool) -> None:
 def preload_group(name: str) -> None:
     """Import a group of :data:`ON_DEMAND`.
 
-    The import of Dynamo switches the validation of ``torch.distributions`` off for the whole
-    process. This function switches it on again, so that a kernel starts with torch's default.
+    The import of Dynamo switches off the validation of ``torch.distributions`` for the whole
+    process. This function switches the validation on again, as in torch's default.
     """
     from torch.distributions import Distribution
 
@@ -145,28 +146,29 @@ def preload_group(name: str) -> None:
 
 
 def preload_tracer() -> None:
-    """Import what the first call of a traced function would import before Inductor.
+    """Import the modules that the first call of a traced function would import before Inductor.
 
-    This is for labs that trace and write no code: with Dynamo, AOTAutograd, fake tensors or
-    ``opcheck``, or with Triton's interpreter, which needs no compiler, either.
+    This is for labs that trace, but write no code. They use Dynamo, AOTAutograd, fake tensors,
+    ``opcheck`` or Triton's interpreter.
     """
     _let_modes_start_alone(False)
     _import(TRACER)
     from torch._dynamo import guards
     from torch._dynamo.backends.registry import list_backends
 
-    # Dynamo times the guards of each graph, for a log that no kernel keeps. Before that it fills 32
-    # MiB, to empty the processor's caches. Each kernel would need that memory.
+    # Dynamo measures the time of each graph's guards, for a log that no kernel uses. Before this,
+    # Dynamo fills 32 MiB of memory, to empty the processor's caches. Each kernel would need this
+    # memory.
     private: Any = guards
     private.profile_guard_manager = lambda root, local_scope, n_iters: 0.0
     list_backends()
 
 
 def preload_compiler() -> None:
-    """Do in advance what the first call of a compiled function does: imports and hashes.
+    """Do the imports and hashes of a compiled function's first call in advance.
 
-    Inductor hashes the files of torch and Triton. It caches the results, and every kernel inherits
-    the cache. Inductor also tries the compiler and the processor: see :mod:`utils.sandbox.headers`.
+    Inductor hashes the files of torch and Triton. It caches the hashes, and every kernel inherits
+    the cache. Inductor also tests the compiler and the processor: see :mod:`utils.sandbox.headers`.
     """
     preload_tracer()
     from unittest import mock
@@ -183,8 +185,9 @@ def preload_compiler() -> None:
         importlib.import_module(f"{serialized_patterns.__name__}.{pattern.name}")
     codecache.torch_key()
     codecache.triton_key()
-    # Inductor looks for patterns in every graph. It traces the patterns with fake tensors, which
-    # takes 0.2 seconds of CPU. Each trace would show a bar of tqdm, which starts a thread.
+    # Inductor searches every graph for patterns. It first traces the patterns with fake tensors,
+    # which takes 0.2 seconds of CPU. Each trace would show a progress bar of tqdm, which starts a
+    # thread.
     private: Any = hub
     with mock.patch.object(private.tqdm, "monitor_interval", 0, create=True):
         joint_graph.lazy_init(torch.device("cpu"))

@@ -1,10 +1,9 @@
-"""A fused softmax in Triton: `softmax(x, dim=-1)`, an operator with everything that PyTorch
-requires.
+"""A fused softmax in Triton: `softmax(x, dim=-1)`, a complete PyTorch operator.
 
-On a CPU, Triton's interpreter runs the kernel program by program in NumPy: slowly, but every load
-and store can be recorded. On a GPU the kernel is compiled and launched. Without a GPU,
-`compiled(target="sm_90")` returns the compiler's output for such a GPU. Without Triton (it has no
-build for macOS) all three raise TritonMissing.
+On a CPU, Triton's interpreter runs the kernel program by program in NumPy. This is slow, but every
+load and store can be recorded. On a GPU, the kernel is compiled and launched. On a machine without
+a GPU, `compiled(target="sm_90")` returns the compiler's output for a GPU. Without Triton, which has
+no build for macOS, `softmax` and `compiled` raise TritonMissing.
 """
 # ruff: noqa: F401  the names of the room
 

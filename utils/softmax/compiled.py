@@ -1,4 +1,4 @@
-"""Compile kernels on any machine, without a GPU, and return what the compiler writes."""
+"""Compile kernels on any machine, without a GPU, and return the compiler's output."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from utils.instruments.launching import CompileError, require_triton
 from utils.softmax.launch import Direction, Launch, choose
 from utils.softmax.run import find_kernel, plan
 
-# The characters of the source path in PTX: the same on every machine.
+# This path replaces the source path in PTX, so that PTX is the same on every machine.
 _FILE = "/tmp/the_kernels/kernel_under_compilation.py"
 _STAGES = ("ttir", "ttgir", "llir", "ptx")
 _POINTERS = {
@@ -33,12 +33,12 @@ _POINTERS = {
 
 @dataclass(frozen=True)
 class Compiled:
-    """A kernel's texts, from Triton's language down to machine code."""
+    """The texts of a compiled kernel, from Triton's IR down to machine code."""
 
     name: str  # the kernel's name
-    target: str  # what it was compiled for, such as "sm_90"
-    ttir: str  # Triton's IR: blocks, no threads yet
-    ttgir: str  # Triton's GPU IR: which thread has which element
+    target: str  # the target for which it was compiled, such as "sm_90"
+    ttir: str  # Triton's IR, which has blocks and no threads
+    ttgir: str  # Triton's GPU IR, which says which thread has which element
     llir: str  # LLVM IR
     ptx: str  # NVIDIA's virtual assembly
     sass: str | None  # machine code; None if nvdisasm and cuobjdump are missing
@@ -61,12 +61,15 @@ def compiled(
 ) -> Compiled:
     """Return the softmax kernel that a GPU would run for contiguous (rows, columns) inputs.
 
-    The target is "sm_80", "sm_90", …; this machine needs no such GPU. The number of rows decides
-    how many rows a program takes. `align` is a power of two that divides the width; the kernel
-    relies on it. By default it is the largest such power up to 16. With align=1 the kernel must
-    load 600 columns one by one. `launch` replaces the launch from the table. Raises ValueError if
-    `target`, `dtype` or `align` is not supported; TritonMissing and CompileError like
-    `compile_kernel`.
+    target: "sm_80", "sm_90", …. This machine needs no such GPU.
+    rows: decides how many rows a program takes.
+    align: a power of two that divides the number of columns. The kernel relies on it. By default
+        it is the largest such power up to 16. With align=1 the kernel must load 600 columns one by
+        one.
+    launch: replaces the launch from the table.
+
+    Raises ValueError if `target`, `dtype` or `align` is not supported. Raises TritonMissing and
+    CompileError like `compile_kernel`.
     """
     if dtype not in _POINTERS:
         raise ValueError(f"dtype: expected one of {', '.join(map(str, _POINTERS))}, got {dtype}")
@@ -82,7 +85,8 @@ def compiled(
     if align is not None:
         arguments["ALIGN"] = align
 
-    # A launch turns strides of 1, and arguments in capitals, into constants.
+    # A launch turns strides of 1 into constants. Arguments with names in capitals are also
+    # constants.
     constants = {
         key: value for key, value in arguments.items() if key.isupper() or key.endswith("stride")
     }
@@ -115,13 +119,15 @@ def compile_kernel(
 
         compile_kernel(add, {"x_ptr": "*fp32", "n": "i32"}, {"BLOCK": 1024}, divisible=["x_ptr"])
 
-    The kernel is what `@triton.jit` returned, or the plain function. It may use these names of its
-    module: `tl`, `triton`, other `@triton.jit` functions and `tl.constexpr` values. `signature`
-    maps an argument to its type in Triton ("*fp32", which is a pointer, "i32", "fp32").
-    `constants` maps each `tl.constexpr` argument to its value: a number, bool, or dtype of `tl`.
-    `divisible` names arguments that are multiples of 16; a real launch finds them itself. An
-    address that is a multiple of 16 allows wide loads. Raises ValueError if arguments are missing
-    or the target is unknown; CompileError, with Triton's message, if the kernel does not compile.
+    kernel: the result of `@triton.jit`, or the plain function. It may use these names of its
+        module: `tl`, `triton`, other `@triton.jit` functions and `tl.constexpr` values.
+    signature: argument -> its type in Triton, such as "*fp32" (a pointer), "i32" or "fp32".
+    constants: `tl.constexpr` argument -> its value: a number, a bool, or a dtype of `tl`.
+    divisible: the names of arguments that are multiples of 16. In a real launch, Triton finds them.
+        An address that is a multiple of 16 allows wide loads.
+
+    Raises ValueError if arguments are missing or the target is unknown. Raises TritonMissing
+    without Triton. If the kernel does not compile, raises CompileError with Triton's message.
     """
     require_triton()
     import triton
@@ -135,8 +141,8 @@ def compile_kernel(
     expected, given = list(inspect.signature(function).parameters), [*signature, *constants]
     if sorted(expected) != sorted(given):
         raise ValueError(
-            f"{name} takes {', '.join(expected)}: list each once, in signature or in "
-            f"constants; got {', '.join(given)}"
+            f"{name} takes {', '.join(expected)}: list each argument once, either in signature or "
+            f"in constants; got {', '.join(given)}"
         )
     with compiling(), tempfile.TemporaryDirectory() as folder, triton.knobs.cache.scope():
         triton.knobs.cache.dir = folder
@@ -160,7 +166,7 @@ def compile_kernel(
 
 
 def _machine_code(folder: Path, made: Any) -> dict[str, Any]:
-    """Return SASS, registers and stack; None if Triton's package has no tools for this."""
+    """Return SASS, registers and stack. They are None if Triton's package has no tools for SASS."""
     from unittest import mock
 
     import triton
@@ -172,7 +178,7 @@ def _machine_code(folder: Path, made: Any) -> dict[str, Any]:
     silent = functools.partial(subprocess.check_output, stderr=subprocess.DEVNULL)
     try:
         with mock.patch.object(disasm, "subprocess", mock.Mock(check_output=silent)):
-            sass = made.asm["sass"]  # the disassembler warns about its own formats
+            sass = made.asm["sass"]  # the disassembler prints warnings that do not matter here
         numbers = dict(re.findall(r"(REG|STACK):(\d+)", silent(command, text=True)))
     except (OSError, RuntimeError, subprocess.CalledProcessError):
         return dict.fromkeys(("sass", "registers", "stack"))

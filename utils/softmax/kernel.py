@@ -3,22 +3,25 @@
 There are two forms, each with its backward:
 
     rows   a program takes whole rows in one tile, so every byte is read once and written once
-    loop   a program walks along one row in tiles, for rows that no register file can hold
+    loop   a program takes one row tile by tile, for rows that do not fit into registers
 
 Both forms accumulate in `ACC`: float32 for inputs of up to 32 bits, float64 for float64.
 
-Three things here are only for speed. Widths and row strides arrive as a number of groups of
-`ALIGN`. 600 is not a multiple of 16, which is the only divisor that Triton tests, so the kernel
-would have to load 600 columns one by one; 75 groups of 8 show that four or eight neighbours may be
-moved at once. The loop reads a row first forward and then backward, so that the second pass starts
-with values that are still in the caches. And inside the loop each thread keeps a separate maximum
-and sum over `VEC` neighbouring columns, so that no thread waits for another before the end.
+Three things here are only for speed:
+
+- Widths and row strides are passed as a number of groups of `ALIGN`. Triton only tests whether 16
+  divides a number, and 16 does not divide 600. So the kernel would have to load 600 columns one by
+  one. But 75 groups of 8 show that the kernel may move four or eight neighbours at once.
+- The loop reads a row first forward and then backward. So the second pass starts with values that
+  are still in the caches.
+- Inside the loop, each thread has a separate maximum and a separate sum over `VEC` neighbouring
+  columns. So no thread waits for another thread before the end.
 """
 
 import triton
 import triton.language as tl
 
-# Triton compiles one binary for all sizes. `ALIGN` says what the code must know about a size.
+# Triton compiles one binary for all sizes. `ALIGN` is all that this binary knows about a size.
 SIZES = ["rows", "column_groups", "x_row_groups", "g_row_groups", "y_row_groups"]
 
 

@@ -1,7 +1,7 @@
-"""Choose a launch: rows kernel or loop kernel, elements for each program, and warps.
+"""Choose a launch: the rows kernel or the loop kernel, the elements of each program, and the warps.
 
-Everything that was measured on a GPU is in `TABLE`. `python -m benchmarks.gpu --tune` tries the
-choices on the GPU at hand and prints rules in the form of this file.
+`TABLE` has the rules that were measured on a GPU. `python -m benchmarks.gpu --tune` tries the
+choices on this machine's GPU and prints rules in the form of this file.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ Direction = Literal["forward", "backward"]
 class Launch:
     """One way to launch."""
 
-    # True for the loop kernel: a program has one row, in tiles of `tile` columns. False for the
-    # rows kernel: a program has as many whole rows as fit in the tile.
+    # True for the loop kernel, where a program has one row in tiles of `tile` columns. False for
+    # the rows kernel, where a program has as many whole rows as fit in a tile.
     loop: bool
     tile: int  # elements that a program has at once, a power of two
     warps: int  # warps of 32 threads each, a power of two
@@ -33,7 +33,7 @@ class Rule:
 
 
 ANY = float("inf")
-FEW = 1024  # rows; an H100 has 132 multiprocessors, so several warps are free for each row
+FEW = 1024  # rows; an H100 has 132 multiprocessors, so it can run several warps for each row
 
 
 def _rows(tile: int, warps: int) -> Launch:
@@ -44,14 +44,18 @@ def _loop(tile: int, warps: int) -> Launch:
     return Launch(True, tile, warps)
 
 
-# (direction, bytes per element) -> rules; the first rule that fits applies. The rules come from the
-# compiler's resource report: no register spills, and a thread has 4 to 8 active loads of 16 bytes.
-# Many narrow rows get one or two warps each, so that warps rarely wait at a barrier. Few rows get
-# four warps each, for a shorter chain. A loop's tile is so large that only one program fits on a
-# multiprocessor: with fewer active rows, more of each row stays in the caches for the second pass.
-# The rules were then measured on an H100. Each is within 5 % of the best of up to 14 launches, at
-# its width and at the numbers of rows that the record names. The rules for float64 were not
-# measured.
+# (direction, bytes of an element) -> rules. The first rule that fits applies.
+#
+# The rules were first chosen with the compiler's resource report, so that no register spills and a
+# thread has 4 to 8 active loads of 16 bytes. If there are many narrow rows, each row gets one or
+# two warps, so that warps rarely wait at a barrier. If there are few rows, each row gets four
+# warps, so that a thread has fewer operations one after the other. In the loop kernel, a tile is so
+# large that only one program fits on a multiprocessor. Then fewer rows are active, and more of each
+# row stays in the caches for the second pass.
+#
+# Then the rules were measured on an H100, each at its width and at the numbers of rows that the
+# record names. Each rule is within 5 % of the best of up to 14 launches. The rules for float64 were
+# not measured.
 TABLE: dict[tuple[Direction, int], tuple[Rule, ...]] = {
     ("forward", 2): (
         Rule(FEW, 1024, _rows(1024, 4)),
@@ -111,7 +115,7 @@ def choose(direction: Direction, itemsize: int, rows: int, columns: int) -> Laun
 
 
 def choose_interpreted(columns: int) -> Launch:
-    """Return the launch for the interpreter, where a program of any size takes milliseconds."""
+    """Return the launch for the interpreter. A program of any size takes milliseconds there."""
     return Launch(True, 4096, 4) if columns > 4096 else Launch(False, 65536, 4)
 
 

@@ -16,7 +16,7 @@ NAMESPACE = "open_the_hood"
 
 @custom_op(f"{NAMESPACE}::softmax", mutates_args=(), device_types=kernel_devices())
 def row_softmax(x: Tensor) -> Tensor:
-    """Return softmax over the last dimension of x, (…, columns); the result is contiguous."""
+    """Return softmax over the last dimension of x, (…, columns). The result is contiguous."""
     return run.forward(x)
 
 
@@ -26,7 +26,7 @@ def row_softmax_backward(grad_output: Tensor, y: Tensor) -> Tensor:
     return run.backward(grad_output, y)
 
 
-# What a tracer must know about a result: shape, dtype, device and strides. Nothing is computed.
+# Fakes tell a tracer the shape, dtype, device and strides of a result. They compute nothing.
 
 
 @row_softmax.register_fake
@@ -39,8 +39,8 @@ def _(grad_output: Tensor, y: Tensor) -> Tensor:
     return torch.empty(y.shape, dtype=y.dtype, device=y.device)
 
 
-# Autograd. The backward is an operator that has a backward, too, so that it can be differentiated
-# again. The second backward is plain PyTorch, which can be differentiated any number of times.
+# Autograd. The backward is an operator with a backward, so that it can be differentiated. This
+# second backward is plain PyTorch code, which can be differentiated any number of times.
 
 
 def _save_output(ctx: Any, inputs: tuple[Tensor], output: Tensor) -> None:
@@ -74,7 +74,8 @@ row_softmax.register_autograd(_vjp, setup_context=_save_output)
 row_softmax_backward.register_autograd(_vjp_of_backward, setup_context=_save_inputs)
 
 
-# vmap: a batch dimension is an additional leading dimension; a row softmax takes any number.
+# vmap. A batch dimension becomes an additional leading dimension, and a row softmax takes any
+# number of leading dimensions.
 
 
 @row_softmax.register_vmap
@@ -92,21 +93,24 @@ def _(info: Any, in_dims: tuple[int | None, int | None], *tensors: Tensor) -> tu
 
 
 def softmax(x: Tensor, dim: int = -1) -> Tensor:
-    """Return exp(x) / sum(exp(x)) along `dim`, as `torch.softmax` does, by this package's kernels.
+    """Return exp(x) / sum(exp(x)) along `dim` like `torch.softmax`, with this package's kernels.
 
-    Differentiable any number of times; works in `torch.compile(fullgraph=True)` and `torch.vmap`.
-    `torch.func.grad` refuses every operator that `torch.library.custom_op` made, including this
-    one. Autocast does not change the dtype.
+    The result can be differentiated any number of times. The function works in `torch.vmap` and in
+    `torch.compile(fullgraph=True)`. `torch.func.grad` refuses it, as it refuses every operator that
+    `torch.library.custom_op` made. Autocast does not change the dtype.
 
-    x: float16, bfloat16, float32 or float64, any shape and strides, on a CPU or a GPU. Sums are
-    accumulated in float64 for float64, else in float32. dim: the dimension. Returns a tensor of x's
-    shape and dtype, contiguous for the last dimension, a transposed view for another. A row with
-    NaN or +inf, or with only -inf, becomes NaN. Raises TypeError for another dtype; IndexError if x
-    has no such dimension; TritonMissing if Triton is not installed.
+    x: float16, bfloat16, float32 or float64, with any shape and strides, on a CPU or a GPU. Sums
+        are accumulated in float64 for float64, and in float32 for other dtypes.
+    dim: the dimension of the sums.
+
+    Returns a tensor with x's shape and dtype. For the last dimension it is contiguous. For another
+    dimension it is a transposed view. A row with NaN or +inf, or with only -inf, becomes NaN.
+    Raises TypeError for another dtype, IndexError if x has no such dimension, and TritonMissing if
+    Triton is not installed.
     """
     if x.dtype not in run.DTYPES:
         names = ", ".join(str(dtype).removeprefix("torch.") for dtype in run.DTYPES)
-        raise TypeError(f"softmax takes {names}, got {x.dtype}: convert it first, e.g. x.float()")
+        raise TypeError(f"softmax takes {names}, got {x.dtype}: convert x first, e.g. x.float()")
     if x.dim() == 0 and dim in (-1, 0):
         return row_softmax(x.unsqueeze(0)).squeeze(0)
     if not -x.dim() <= dim < x.dim():

@@ -29,7 +29,10 @@ def forward(x: Tensor, launch: Launch | None = None) -> Tensor:
 
 
 def backward(grad_output: Tensor, y: Tensor, launch: Launch | None = None) -> Tensor:
-    """Return x's gradient, contiguous, from the gradient of y = softmax(x), both (…, columns)."""
+    """Return the gradient of x, contiguous, from y = softmax(x) and the gradient of y.
+
+    All three have the shape (…, columns).
+    """
     dx = allocate(y)
     if y.numel():
         _run("backward", {"g": grad_output, "y": y}, dx, launch)
@@ -37,7 +40,7 @@ def backward(grad_output: Tensor, y: Tensor, launch: Launch | None = None) -> Te
 
 
 def allocate(like: Tensor) -> Tensor:
-    """Return a contiguous, uninitialised tensor for a result; tests put NaN into it."""
+    """Return a contiguous, uninitialised tensor for a result. Tests fill it with NaN."""
     return torch.empty(like.shape, dtype=like.dtype, device=like.device)
 
 
@@ -48,7 +51,7 @@ def _run(
     if launch is None and compiles_for(out.device):
         launch = choose(direction, out.element_size(), rows, columns)
     launch = launch or choose_interpreted(columns)
-    # reshape copies the tensor only if the distance from row to row differs.
+    # reshape copies the tensor only if the distances between neighbouring rows differ.
     flat = {name: tensor.reshape(rows, columns) for name, tensor in inputs.items()}
     grid, arguments = plan(flat, out, launch)
     kernel = find_kernel(direction, launch)
@@ -58,7 +61,7 @@ def _run(
 def plan(
     inputs: dict[str, Tensor], out: Tensor, launch: Launch
 ) -> tuple[tuple[int], dict[str, Any]]:
-    """Return grid and arguments of a kernel for `inputs` of (rows, columns) and their output."""
+    """Return the grid and the arguments of a kernel for `inputs` (rows, columns) and `out`."""
     require_triton()
     import triton.language as tl
 
@@ -85,7 +88,10 @@ def plan(
 
 
 def _strides(tensor: Tensor) -> tuple[int, int]:
-    """Row and column stride in elements; the stride of a dimension of size 1 is normalised."""
+    """Return the row stride and the column stride in elements.
+
+    The stride of a dimension of size 1 does not matter, so it is replaced by a fixed value.
+    """
     rows, columns = tensor.shape
     column = tensor.stride(1) if columns > 1 else 1
     return (tensor.stride(0) if rows > 1 else columns, column)

@@ -1,7 +1,7 @@
-"""Views of the learner's own objects: each takes tensors, shapes or numbers.
+"""Views of the learner's own objects. A view takes tensors, shapes, numbers or other objects.
 
-In Jupyter a view that can move has controls. Everywhere else, and while lessons are built, a view
-is one image.
+In Jupyter, a view that can move has controls. In other programs, and while lessons are built, a
+view is one image.
 """
 
 from importlib import import_module

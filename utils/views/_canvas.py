@@ -1,7 +1,7 @@
 """A sheet to draw on in CSS pixels, from the top left. Every view draws its figure on such a sheet.
 
-One axes covers the whole figure, so an x or y of a view is a pixel at 100 % zoom, and things
-line up exactly.
+One matplotlib axes covers the whole figure. So the x and y of a view are pixels at 100 % zoom, and
+shapes are aligned exactly.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from utils.views._text_outlines import MIDDLE, cut, text_path, text_width, wrap
 MARGIN = 26  # CSS pixels around the content of a card
 INNER = WIDTH - 2 * MARGIN
 RIGHT = WIDTH - MARGIN
-TITLE, TEXT, SMALL = 18, 14, 11  # font sizes in CSS pixels; 14 is 7 where the sheet is 420 wide
+TITLE, TEXT, SMALL = 18, 14, 11  # font sizes in CSS pixels; in a window of 420, 14 becomes 7
 LEADING = 25  # from one line of a title to the next
 LINE = 21  # from one line of a paragraph to the next
 DASHES = (0, (3, 2.4))
@@ -39,10 +39,11 @@ Shape = tuple[Path, str, str, float, Any]  # a path, its fill, its edge's colour
 
 
 class Canvas:
-    """A figure of WIDTH, with a sentence at its top; later shapes cover earlier shapes.
+    """A figure of WIDTH with a sentence at its top. Later shapes cover earlier shapes.
 
-    title: the sentence, in as many lines as necessary. top: the y at which the content below it may
-    start. unseen: whether the sheet stays empty, because nobody looks at it (`audience.text_only`).
+    title: the sentence, in as many lines as necessary.
+    top: the y at which the content below the title may start.
+    unseen: whether the sheet stays empty, because nobody looks at it (`audience.text_only`).
     """
 
     def __init__(self, title: str) -> None:
@@ -82,7 +83,7 @@ class Canvas:
         self.text(x, y, words, MUTED, ha, size=SMALL)
 
     def paragraph(self, y: float, words: str, lines: int, colour: str = INK) -> None:
-        """Draw text over the whole width: at most `lines` lines, the first line at y."""
+        """Draw text over the whole width, in at most `lines` lines. The first line is at y."""
         for row, line in enumerate(wrap(words, INNER, size=TEXT)[:lines]):
             self.text(MARGIN, y + LINE * row, cut(line, INNER), colour)
 
@@ -96,15 +97,15 @@ class Canvas:
         radius: float = 0,
         dashed: bool = False,
     ) -> None:
-        """Draw a rectangle (x, y, width, height): round for a view, square for a storage."""
+        """Draw a rectangle (x, y, width, height), rounded for a view and square for a storage."""
         self._add(_box(*box, radius), fill, edge, line, dashed)
 
     def legend(
         self, x: float, y: float, kinds: Sequence[Kind], step: float = 0, size: float = TEXT
     ) -> float:
-        """Draw names, each with a square before it; the squares are `step` apart, if it is not 0.
+        """Draw names, each after a square. If `step` is not 0, it is the distance of the squares.
 
-        Returns the x at which a next entry may begin.
+        Returns the x at which the next entry may begin.
         """
         side = 12 if size > SMALL else 10
         for name, fill, *edge in kinds:
@@ -130,7 +131,7 @@ class Canvas:
         self._add(Path(path), "none", colour, line, dashed)
 
     def wires(self, ways: Sequence[Sequence[Point]], colour: str = INK, line: float = 1.6) -> None:
-        """Draw paths with rounded bends; an outline separates them from crossed shapes."""
+        """Draw paths with rounded bends. An outline separates them from crossed shapes."""
         for edge, wide in ((CARD, line + 3), (colour, line)):
             for way in ways:
                 self._add(_rounded(way, 5), "none", edge, wide)
@@ -181,7 +182,7 @@ def _box(x: float, y: float, width: float, height: float, radius: float) -> Path
 
 
 def _rounded(corners: Sequence[Point], radius: float, *, closed: bool = False) -> Path:
-    """Straight pieces through `corners`, with rounded bends; a closed path repeats its start."""
+    """Return a path through `corners` with rounded bends. A closed path repeats its start."""
     at = np.asarray(corners, float)
     bends = range(len(at) - 1) if closed else range(1, len(at) - 1)
     vertices = [] if closed else [at[0]]
@@ -195,17 +196,18 @@ def _rounded(corners: Sequence[Point], radius: float, *, closed: bool = False) -
 
 
 def _towards(start: np.ndarray, end: np.ndarray, reach: float) -> np.ndarray:
-    """Return the point `reach` from start towards end, at most half-way."""
+    """Return the point at the distance `reach` from start towards end, but at most half-way."""
     step = end - start
     length = float(np.hypot(*step))
     return start + step * (min(reach / length, 0.5) if length else 0)
 
 
 class Axes:
-    """A frame of `canvas` from (left, top), `wide` x `high`.
+    """A frame on `canvas`, `wide` x `high`, whose top left corner is at (left, top).
 
-    x, y: (lowest, highest) number; lowest < highest, above 0 on a logarithmic axis. log: the names
-    of logarithmic axes.
+    x, y: (lowest, highest) number of the axis, with lowest < highest. On a logarithmic axis, both
+        are above 0.
+    log: the names of the logarithmic axes.
     """
 
     def __init__(
@@ -234,7 +236,7 @@ class Axes:
         return self.bottom - share * (self.bottom - self.top)
 
     def grid_y(self, values: Sequence[float], label: Callable[[float], str] = PLAIN) -> None:
-        """Draw for each value a hairline, and a label left of the frame."""
+        """Draw a hairline for each value, and a label to the left of the frame."""
         for value in values:
             y = self.py(value)
             self.canvas.line([(self.left, y), (self.right, y)], RULE, 0.8)
@@ -246,18 +248,18 @@ class Axes:
             self.canvas.text(self.px(value), self.bottom + 16, label(value), MUTED, "center")
 
     def steps_x(self, unit: str, end: float = RIGHT, room: float = 60) -> None:
-        """Draw round numbers below the frame, and the axis label, which ends at `end`."""
+        """Draw round numbers below the frame, and the label of the axis, which ends at `end`."""
         places = round_steps(*self._x)
         self.labels_x([x for x in places if x >= self._x[0] and self.px(x) < end - room])
         self.canvas.text(end, self.bottom + 16, unit, MUTED, "right")
 
     def cursor(self, x: float, reach: float = 0) -> None:
-        """Draw a dashed line at a number of the x axis, extended by `reach` outside the frame."""
+        """Draw a dashed line at a number of the x axis. It extends `reach` beyond the frame."""
         at = self.px(x)
         self.canvas.line([(at, self.top - reach), (at, self.bottom + reach)], INK, dashed=True)
 
     def curve(self, xs: Sequence[float], ys: Sequence[float], colour: str, line: float = 2) -> None:
-        """Draw a curve through the points, cut at the frame, with gaps at non-finite values."""
+        """Draw a curve through the points. It is cut at the frame, and has gaps at inf and NaN."""
         finite = [math.isfinite(y) for y in ys]
         inside = [
             min(max(self.py(y), self.top - 1), self.bottom + 1) if ok else math.nan
@@ -267,7 +269,7 @@ class Axes:
         self.canvas.line(points, colour, line)
         around = zip([False, *finite], finite, [*finite[1:], False], strict=False)
         for (x, y), near in zip(points, around, strict=True):
-            if near == (False, True, False):  # no second point for a line
+            if near == (False, True, False):  # a single point, to which no line can be drawn
                 self.canvas.box((x - 2, y - 2, 4, 4), colour)
 
 
@@ -279,7 +281,7 @@ def _share(value: float, low: float, high: float, log: bool) -> float:
 
 
 def decades(low: float, high: float, most: int = 20) -> list[float]:
-    """Return at most `most` of the powers of ten in [low, high], evenly spaced."""
+    """Return powers of ten in [low, high], evenly spaced and at most `most`."""
     powers = range(math.ceil(math.log10(low)), math.floor(math.log10(high)) + 1)
     return [10.0**power for power in powers if power % -(-len(powers) // most) == 0]
 

@@ -18,7 +18,7 @@ class Control:
     kind: str  # the class of its widget
     name: str  # the text beside it
     start: Any  # its first value
-    # (label, value) of each position; empty if any text can be typed
+    # (label, value) of each position; empty for a box into which any text can be typed
     offered: tuple[tuple[str, Any], ...] = ()
 
     def __post_init__(self) -> None:
@@ -43,23 +43,26 @@ class Control:
             how |= {"step": 0.1}
         widget = getattr(ipywidgets, self.kind)(**how)
         widget.layout.width, widget.layout.max_width = CONTROL_WIDTH, "100%"
-        if self.kind == "Checkbox":  # a checkbox belongs to the text after it
+        if self.kind == "Checkbox":  # the label of a checkbox is after it, so keep them together
             widget.layout.width, widget.layout.margin = "auto", "2px 18px 2px 2px"
         return widget
 
 
 def slider(name: str, start: int, low: int, high: int) -> Control:
-    """A slider over the whole numbers from `low` to `high`; ValueError for a start outside them."""
+    """Return a slider for the whole numbers from `low` to `high`.
+
+    Raises ValueError if the start is outside them.
+    """
     return Control("IntSlider", name, start, tuple((str(k), k) for k in range(low, high + 1)))
 
 
 def choice(
     name: str, start: Any, values: Sequence[Any], labels: Sequence[str] = (), buttons: bool = False
 ) -> Control:
-    """A slider over any values, or a button for each; ValueError for a start that is not a value.
+    """Return a slider over any values, or a button for each value.
 
-    A drop-down list would need a mouse, because the keys that move in a list also move JupyterLab's
-    cells.
+    There is no drop-down list, because it would need a mouse: the keys that move in a list also
+    move between JupyterLab's cells. Raises ValueError if the start is not one of the values.
     """
     offered = tuple(zip(labels or map(str, values), values, strict=True))
     return Control("ToggleButtons" if buttons else "SelectionSlider", name, start, offered)

@@ -21,9 +21,9 @@ FORMATS = (
 
 @dataclass(frozen=True)
 class Format:
-    """A dtype: a sign bit, and the numbers of its `exponent` and `fraction` bits.
+    """A dtype with a sign bit, `exponent` bits of exponent, and `fraction` bits of fraction.
 
-    A normal number is (1 + f / 2**fraction) * 2**(e - bias), a subnormal one has no leading 1.
+    A normal number is (1 + f / 2**fraction) * 2**(e - bias). A subnormal number has no leading 1.
     """
 
     dtype: torch.dtype
@@ -49,13 +49,13 @@ class Format:
 
     @property
     def smallest(self) -> float:
-        """The smallest positive number, a subnormal."""
+        """The smallest positive number, which is subnormal."""
         return math.ldexp(1.0, 1 - self.bias - self.fraction)
 
     def gap(self, value: float) -> float:
         """Return the gap (one ulp) from a stored `value` to the next number away from zero.
 
-        It is nan if `value` is not finite.
+        The gap is nan if `value` is not finite.
         """
         if not math.isfinite(value):
             return math.nan
@@ -71,7 +71,10 @@ class Format:
         return size if place >= 0 else -size
 
     def place(self, value: float) -> int:
-        """The place of the largest number not above the finite `value`, or else the last place."""
+        """Return the place of the largest number that is not above the finite `value`.
+
+        If there is no such number, return the place of the lowest number.
+        """
         size = min(abs(value), self.largest)
         power = max(math.frexp(size)[1] - 1 if size else -self.bias, 1 - self.bias)
         steps = math.ldexp(size, self.fraction - power)  # in units of the gap
@@ -81,7 +84,7 @@ class Format:
 
 @lru_cache
 def format_of(dtype: torch.dtype) -> Format:
-    """Return the `Format` of a dtype; TypeError unless it has sign, exponent and fraction."""
+    """Return the `Format` of a dtype. Raises TypeError for a dtype that is not in FORMATS."""
     if dtype not in FORMATS:
         names = ", ".join(str(known).removeprefix("torch.") for known in FORMATS)
         raise TypeError(f"expected a floating-point dtype ({names}), got {dtype}")
@@ -93,14 +96,17 @@ def format_of(dtype: torch.dtype) -> Format:
 
 @dataclass(frozen=True)
 class Stored:
-    """A number as a dtype stores it. `error`, `gap`: nan if the stored number is not finite."""
+    """A number as a dtype stores it.
+
+    `error` and `gap` are nan if the stored number is not finite.
+    """
 
     format: Format
     sign: str  # the bits, as "0" and "1"
     exponent: str
     fraction: str
     value: float
-    error: float  # value - the original number
+    error: float  # the stored value minus the original number
     gap: float
 
     @property

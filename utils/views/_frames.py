@@ -1,8 +1,10 @@
-"""The pictures of a view for a page without a kernel, made in advance for its controls' positions.
+"""Makes the pictures of a view in advance, for a page without a kernel.
 
-If there are only a few combinations of positions, each has its own picture. Otherwise long ranges
-are thinned evenly. If there are still too many combinations, those in which only one control
-has moved are made first.
+A picture shows the view for one combination of positions of the controls.
+
+If there are only a few combinations of positions, each combination has a picture. Otherwise, long
+ranges are thinned evenly. If there are still too many combinations, the first pictures are for
+combinations in which only one control has moved.
 """
 
 from __future__ import annotations
@@ -21,9 +23,9 @@ from utils.views._canvas import Drawing
 from utils.views._controls import Control
 
 MOST = 64  # pictures of a view
-MOST_BYTES = 900_000  # bytes of all its pictures without the first; they are loaded together
-FEWEST = 4  # positions that are enough to show the course of a range
-SPOT = 8  # positions of a thinned range that can't be combined with all others
+MOST_BYTES = 900_000  # of all pictures of a view except the first; they are loaded together
+FEWEST = 4  # positions that are enough to show a range
+SPOT = 8  # positions of a thinned range if it can't be combined with all other controls
 
 Place = tuple[int, ...]
 
@@ -36,12 +38,13 @@ def frames(
 ) -> dict[str, Any]:
     """Return the pictures of a view, as a value of JSON.
 
+    draw, tries: as in `utils.views._view.present`.
+    first: the drawing for the controls' first values.
+
     "controls" has the kind, the name, the labels and the start of each control. "base" is the first
     picture as a PNG. "pictures" has the changed parts of the other pictures, as (x, y, width,
-    height, lossless WebP). "frames" maps a place such as "0,2" to the number of its picture (-1 for
-    the base) and the
-    alternative text. A place without a picture has a message instead. draw, tries: as in
-    `utils.views._view.present`. first: the drawing for the controls' first values.
+    height, lossless WebP). "frames" maps a place such as "0,2" to the number of the place's picture
+    (-1 for the base) and the alternative text. If a place has no picture, it has a message.
     """
     figure, alt = first
     single = any(not control.offered for control in controls)
@@ -88,14 +91,14 @@ def _place(control: Control) -> int:
 
 
 def _dense(control: Control) -> bool:
-    """Whether a few of the control's positions are enough, because they are a range of numbers."""
+    """Return whether a few positions of a control are enough, because it is a range of numbers."""
     return control.kind == "IntSlider" or (
         control.kind == "SelectionSlider" and len(control.offered) > SPOT
     )
 
 
 def places(controls: Sequence[Control]) -> Iterator[Place]:
-    """At most MOST positions of the controls, the most useful positions first."""
+    """Yield at most MOST combinations of positions, the most useful combinations first."""
     counts = [len(control.offered) for control in controls]
     dense = [_dense(control) for control in controls]
     fixed = math.prod(n for n, many in zip(counts, dense, strict=True) if not many)
@@ -119,7 +122,8 @@ def places(controls: Sequence[Control]) -> Iterator[Place]:
 def spread(count: int, start: int, most: int | None = None) -> list[int]:
     """Return `start` and at most `most` - 1 other numbers below `count`, from coarse to fine.
 
-    They are chosen evenly, with both ends, so that the first few show the whole range.
+    The other numbers include both ends and are evenly spaced, so that the first few numbers show
+    the whole range.
     """
     chosen = list(range(count))
     if most is not None and count > most:
@@ -134,10 +138,10 @@ def spread(count: int, start: int, most: int | None = None) -> list[int]:
 
 
 def change(base: np.ndarray, other: np.ndarray) -> tuple[int, int, int, int, bytes] | None:
-    """The changed part of `other`: a box (x, y, width, height) and its pixels; None if unchanged.
+    """Return the changed part of `other`: a box (x, y, width, height) and its pixels.
 
-    Unchanged pixels are transparent. A picture of another size is returned whole, with -1 for x and
-    y.
+    Unchanged pixels are transparent. If nothing has changed, return None. If the picture has
+    another size, return the whole picture with -1 for x and y.
     """
     if base.shape == other.shape:
         differs = (base != other).any(-1)

@@ -19,18 +19,17 @@ class Layout:
     rows: int
     row: dict[Node, int]
     x: dict[Node, float]
-    bends: dict[Edge, list[tuple[int, float]]]  # (row, x) of the rows that an edge passes
+    bends: dict[Edge, list[tuple[int, float]]]  # (row, x) for each row that an edge passes
 
 
 def layout(
     graph: Mapping[Node, Sequence[Node]], widths: Mapping[Node, float], left: float, right: float
 ) -> Layout:
-    """Rows for `graph` (node -> its inputs), between `left` and `right`.
+    """Return a layout of `graph` (node -> its inputs), between `left` and `right`.
 
-    Each node is below all its users, and an edge that skips rows gets a lane in each row that it
-    skips.
+    Each node is below all its users. If an edge skips rows, it gets a lane in each skipped row.
     """
-    row = dict.fromkeys(graph, 0)  # the longest way from a node that nothing uses, in steps
+    row = dict.fromkeys(graph, 0)  # the longest path from a node without users, in edges
     for node in reversed(list(TopologicalSorter(graph).static_order())):
         for source in graph[node]:
             row[source] = max(row[source], row[node] + 1)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 
 def short(value: bool | int | float | complex, most: int = 6) -> str:
-    """`value` in at most `most` characters if possible: "0.1", "-1.2e5", "True", "1+2j"."""
+    """Return `value` in at most `most` characters if possible: "0.1", "-1.2e5", "True", "1+2j"."""
     if isinstance(value, complex):
         imaginary = short(value.imag, most)
         return f"{short(value.real, most)}{'' if imaginary[0] == '-' else '+'}{imaginary}j"
@@ -33,7 +33,10 @@ def tidy_exponent(text: str) -> str:
 
 
 def number(value: float, digits: int) -> str:
-    """Return `value` with so many significant digits; a whole part below a million is complete."""
+    """Return `value` with `digits` significant digits.
+
+    If the value is below a million, all digits before the point are written.
+    """
     if 1 <= abs(value) < 1e6:
         digits = max(digits, math.floor(math.log10(abs(value))) + 1)
     elif 0 < abs(value) < 1e-3:

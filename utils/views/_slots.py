@@ -16,7 +16,7 @@ PAD = 6  # CSS pixels between a chip's edge and its words
 
 @dataclass(frozen=True)
 class Look:
-    """A kind of slot, or of layer: its name, its fill, the colour of text on the fill, a mark."""
+    """The look of a kind of slot or layer: name, fill, colour of text on the fill, and mark."""
 
     name: str
     fill: str
@@ -59,7 +59,7 @@ def held(entry: Entry | None) -> str:
 
 
 def layer(entry: Entry) -> Look:
-    """Return how to show a slot that a call passed: one colour for each kind of layer."""
+    """Return how to show a slot that a call passed. Each kind of layer has a colour."""
     if entry.kind == COMPOSITE:
         return OPENED
     for start, look_of in (("Autograd", AUTOGRAD), ("Autocast", AUTOCAST), (VIEWS.name, VIEWS)):
@@ -70,7 +70,7 @@ def layer(entry: Entry) -> Look:
 
 
 def operators(start: str, names: Sequence[str]) -> Control:
-    """Return a control to choose an operator. There is no room for the operators' namespace."""
+    """Return a control to choose an operator. Its labels have no room for the namespace."""
     return choice("operator", start, names, [name.removeprefix("aten::") for name in names])
 
 
@@ -80,7 +80,7 @@ def chip_width(words: str, *, size: float) -> float:
 
 
 def draw_chip(canvas: Canvas, x: float, y: float, words: str, kind: Look, *, size: float) -> float:
-    """Draw a label that begins at x, with its middle at y; return the x of its end."""
+    """Draw a label that begins at x and whose middle is at y. Return the x of its end."""
     wide, high = chip_width(words, size=size), size + 8
     edge = MUTED if kind.dashed else "none"
     box = (x, y - high / 2, wide, high)

@@ -15,7 +15,7 @@ Number = bool | int | float | complex
 
 @dataclass(frozen=True)
 class Geometry:
-    """Numbers that turn an index into bytes: `itemsize` is in bytes, the others are in elements."""
+    """The numbers that turn an index into bytes. All except `itemsize` count elements."""
 
     shape: tuple[int, ...]
     stride: tuple[int, ...]
@@ -54,25 +54,25 @@ class Geometry:
 
     @property
     def sharing(self) -> int:
-        """The number of indices of the view that reach one element because of stride 0."""
+        """How many indices of the view reach the same element because of stride 0."""
         return math.prod(n for n, s in zip(self.shape, self.stride, strict=True) if s == 0)
 
     @property
     def overlaps(self) -> bool:
-        """Whether steps other than 0 make two indices reach one element, as in sliding windows."""
+        """Whether strides other than 0 let two indices reach one element, as in sliding windows."""
         dims = sorted((s, n) for s, n in zip(self.stride, self.shape, strict=True) if s and n > 1)
         spans = accumulate(((n - 1) * s for s, n in dims), initial=0)
         if self.empty or all(step > span for (step, _), span in zip(dims, spans, strict=False)):
-            # the view does not overlap if each dimension steps over all elements that dimensions
-            # with smaller strides reach
+            # The view does not overlap if the stride of each dimension is larger than the range
+            # that all dimensions with smaller strides reach.
             return False
         return len(self.reached(0, self.length)) < math.prod(size for _, size in dims)
 
 
 def geometry(tensor: Tensor, name: str = "the first argument") -> Geometry:
-    """The `Geometry` of a strided tensor on any device; `name` is the tensor's name in errors.
+    """Return the `Geometry` of a strided tensor on any device.
 
-    Raises TypeError if it is not a strided tensor.
+    name: the tensor's name in errors. Raises TypeError if `tensor` is not a strided tensor.
     """
     require_strided(tensor, name)
     itemsize = tensor.element_size()
@@ -87,7 +87,7 @@ def geometry(tensor: Tensor, name: str = "the first argument") -> Geometry:
 
 
 def require_strided(tensor: object, name: str) -> None:
-    """Raise TypeError, with advice, unless `tensor` is a tensor with strides and a storage."""
+    """Raise TypeError with advice unless `tensor` is a tensor with strides and a storage."""
     if not isinstance(tensor, Tensor):
         found = type(tensor).__name__
         call = "torch.from_numpy(x)" if type(tensor).__module__ == "numpy" else "torch.tensor(x)"
@@ -95,22 +95,22 @@ def require_strided(tensor: object, name: str) -> None:
     if tensor.layout != torch.strided or tensor.is_nested:
         raise TypeError(
             f"{name} must be one strided tensor (a storage and strides), got {tensor.layout}: "
-            "pass x.to_dense(), or one of its parts, as x.values()"
+            "pass x.to_dense(), or pass a part of x, such as x.values()"
         )
 
 
 def full_index(shape: Sequence[int], index: int | Sequence[int] | None) -> tuple[int, ...]:
-    """Return `index` with numbers from 0 to size-1; for None, an index that shows the strides.
+    """Return `index` with numbers from 0 to size-1, or for None an index that shows the strides.
 
-    Raises IndexError if it doesn't fit the shape.
+    Raises IndexError if `index` doesn't fit the shape.
     """
     if index is None:
         return tuple(min(n - 1, 1) for n in shape[:-1]) + tuple(min(n - 1, 2) for n in shape[-1:])
     index = (index,) if isinstance(index, int) else tuple(int(i) for i in index)
     if len(index) != len(shape):
         raise IndexError(
-            f"index {index} has {len(index)} numbers, the tensor has {len(shape)} dimensions "
-            f"(shape {tuple(shape)}): give one number for each"
+            f"index {index} has {len(index)} numbers, but the tensor has {len(shape)} dimensions "
+            f"(shape {tuple(shape)}): give one number for each dimension"
         )
     for dim, (i, n) in enumerate(zip(index, shape, strict=True)):
         if not -n <= i < n:
@@ -119,7 +119,10 @@ def full_index(shape: Sequence[int], index: int | Sequence[int] | None) -> tuple
 
 
 def window(size: int, at: int, most: int, step: int = 1) -> range:
-    """At most `most` of the positions 0..size-1, around `at`, starting at a multiple of `step`."""
+    """Return at most `most` of the positions 0..size-1, around `at`.
+
+    The first position is a multiple of `step`.
+    """
     if size <= most:
         return range(size)
     start = (at - most // 2) // step * step
@@ -128,7 +131,7 @@ def window(size: int, at: int, most: int, step: int = 1) -> range:
 
 
 def storage_values(tensor: Tensor, start: int, stop: int) -> list[Number] | None:
-    """Return the elements [start, stop) of the whole storage, as `plain` gives them."""
+    """Return the elements [start, stop) of the whole storage, in the form of `plain`."""
     if tensor.is_meta:
         return None
     flat = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
@@ -136,7 +139,7 @@ def storage_values(tensor: Tensor, start: int, stop: int) -> list[Number] | None
 
 
 def plain(tensor: Tensor) -> list[Number] | None:
-    """Return the values of a tensor, flattened; None if it has no values, as on the meta device."""
+    """Return the flattened values of a tensor, or None if it has no values, as on meta."""
     if tensor.is_meta:
         return None
     try:

@@ -1,8 +1,8 @@
-"""Text as outlines, which are measured and placed exactly, and drawn all at once.
+"""Text as outlines, which are measured and placed exactly, and drawn all together.
 
-matplotlib lays out each string separately, which takes about a millisecond. A view has a hundred
-strings and is redrawn while a slider moves. Here the outlines of a string are made once and drawn
-as filled paths.
+matplotlib lays out each string separately, which takes about a millisecond. But a view has a
+hundred strings, and is redrawn while a slider moves. So this module makes the outlines of a string
+once, and draws them as filled paths.
 """
 
 from __future__ import annotations
@@ -32,7 +32,10 @@ def text_width(words: str, *, size: float = 14, mono: bool = False) -> float:
 def text_path(
     x: float, baseline: float, words: str, *, size: float, mono: bool = False, ha: str = "left"
 ) -> Path:
-    """Return a line of text as a path, y growing downward; ha: which point of the line is at x."""
+    """Return a line of text as a path, where y grows downward.
+
+    ha: "left", "center" or "right", the part of the line that is at x.
+    """
     vertices, codes = _line(words, mono, size)
     width = text_width(words, size=size, mono=mono)
     at = np.array([_snap(x - ALIGN[ha] * width), _snap(baseline)])
@@ -40,7 +43,7 @@ def text_path(
 
 
 def wrap(words: str, width: float, *, size: float, mono: bool = False) -> list[str]:
-    """Break `words` into lines of at most `width` CSS pixels; a longer word stays whole."""
+    """Break `words` into lines of at most `width` CSS pixels. A longer word stays whole."""
     lines: list[str] = []
     for word in words.split():
         if lines and text_width(f"{lines[-1]} {word}", size=size, mono=mono) <= width:
@@ -59,7 +62,10 @@ def _face(mono: bool) -> FT2Font:
 
 @lru_cache(maxsize=512)
 def _glyph(letter: str, mono: bool) -> tuple[np.ndarray, np.ndarray, float]:
-    """The outline of a letter for a font size of 1 (y grows downward): vertices, codes, advance."""
+    """Return the outline of a letter for a font size of 1: vertices, codes, advance.
+
+    y grows downward.
+    """
     face = _face(mono)
     glyph = face.load_char(ord(letter), flags=LoadFlags.NO_HINTING)
     vertices, codes = face.get_path()
@@ -96,9 +102,9 @@ def _snap(length: float) -> float:
 def cut(
     words: str, width: float, *, size: float = 14, mono: bool = False, middle: bool = True
 ) -> str:
-    """Return `words`, without their middle if they are wider than `width`.
+    """Return `words`, cut off if they are wider than `width` CSS pixels.
 
-    middle: if false, the end is left out instead.
+    middle: whether to cut off the middle of the words. Otherwise the end is cut off.
     """
     shorter = (
         f"{words[: keep - keep // 2]}…{words[-(keep // 2) :]}" if middle else f"{words[:keep]}…"
@@ -111,5 +117,5 @@ def cut(
 
 
 def clipped(word: str) -> str:
-    """Return a word in at most eleven letters."""
+    """Return a word with at most eleven letters."""
     return word if len(word) <= 11 else word[:10] + "…"

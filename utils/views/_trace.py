@@ -1,6 +1,6 @@
 """Events of a trace as a tree: nested events, their self time, and their phase.
 
-Times are in nanoseconds, as `instruments.traces.Event` has them.
+Times are in nanoseconds, as in `instruments.traces.Event`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ LOOKS: dict[str, Part] = {FORWARD: STORAGE, BACKWARD: GRADIENT, OPTIMIZER: PARAM
 
 @dataclass
 class Node:
-    """An event with the events inside it; times in nanoseconds."""
+    """An event with its inner events. Times are in nanoseconds."""
 
     name: str
     start: int
@@ -28,7 +28,7 @@ class Node:
     inside: list[Node] = field(default_factory=list)
 
     def own(self) -> list[tuple[int, int]]:
-        """Return the intervals (start, end) of this event in which no event inside it runs."""
+        """Return the intervals (start, end) of this event in which no inner event runs."""
         pieces, at = [], self.start
         for child in self.inside:
             if child.start > at:
@@ -60,7 +60,7 @@ def tree(events: Iterable[Event]) -> list[Node]:
 
 
 def phase_of(name: str) -> str:
-    """The phase of a name: words in it mean backward or optimizer; otherwise it is forward."""
+    """Return the phase of a name. Certain words mean backward or optimizer. Otherwise: forward."""
     if name.startswith("autograd::engine") or name == "backward":
         return BACKWARD
     if name.startswith("Optimizer.") or name == "optimizer":
@@ -79,7 +79,7 @@ def short_name(name: str) -> str:
 
 
 def ms(nanoseconds: float) -> str:
-    """Return a time in milliseconds, or in microseconds if these have fewer digits: "12.3 ms"."""
+    """Return a time in seconds, milliseconds or microseconds, such as "12.3 ms"."""
     if abs(nanoseconds) >= 1e9:
         return f"{nanoseconds / 1e9:.3g} s"
     if abs(nanoseconds) >= 999_500:
@@ -88,5 +88,5 @@ def ms(nanoseconds: float) -> str:
 
 
 def lanes_of(events: Sequence[Event]) -> list[str]:
-    """The lanes of events: host threads before streams of the device, each sorted by name."""
+    """Return the lanes of events, sorted by name. Threads of the host are before streams."""
     return sorted({event.lane for event in events}, key=lambda lane: (lane[:3] != "cpu", lane))

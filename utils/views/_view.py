@@ -1,5 +1,5 @@
-"""Shows a view. With a kernel, the view is live and has controls; without one, it is a still image.
-The site has no kernel, so the view's pictures for the site are made in advance (`_frames`).
+"""Shows a view. With a kernel, the view is live and has controls. Without a kernel, it is an image.
+The site has no kernel, so the pictures of a view for the site are made in advance (`_frames`).
 """
 
 from __future__ import annotations
@@ -41,9 +41,10 @@ STYLE = (
 
 
 def will_move() -> bool:
-    """Return whether a view can move: it is live, or its pictures for the site are made just now.
+    """Return whether a view can move.
 
-    The sheet of such a view should keep its size.
+    A view can move if it is live, or if its pictures for the site are being made. The size of its
+    sheet should not change.
     """
     return can_move() or filming()
 
@@ -58,9 +59,11 @@ def present(
 
     A live view is drawn again whenever a control moves.
 
-    draw: if it raises a ValueError for a typed text, the message is shown above the picture.
-    controls: a control with a single choice is not shown. tries: other values to offer on a page
-    without a kernel, if a control takes any value. links: links over a view without controls.
+    draw: a function that returns the drawing. If it raises a ValueError for a typed text, the
+        message is shown above the picture.
+    controls: the controls. A control with a single choice is not shown.
+    tries: for controls that take any value, the values that a page without a kernel offers.
+    links: links over a view without controls.
     """
     moving = [c for c in controls if c.kind != "SelectionSlider" or len(c.offered) > 1]
     if len(moving) < len(controls):
@@ -77,7 +80,7 @@ def present(
         from IPython.display import publish_display_data
 
         bundle: dict[str, Any] = dict(mime_bundle(figure, alt=alt))
-        with torch.random.fork_rng(devices=[]):  # what comes next draws what it always does
+        with torch.random.fork_rng(devices=[]):  # later cells must draw the same random numbers
             bundle[FRAMES_MIME] = _frames.frames(draw, controls, tries, (figure, alt))
         publish_display_data(bundle)
         return
@@ -124,9 +127,10 @@ def present(
 
 
 def _spoken(figure: Figure, alt: str) -> str:
-    """`alt` for screen readers, which read it out when it changes; a widget's image has no alt.
+    """Return `alt` as HTML for screen readers, because a widget's image has no alternative text.
 
-    The result includes the style of the picture above.
+    A screen reader reads the text aloud when it changes. The result includes the style of the
+    picture above.
     """
     wider = wider_line(figure)
     return f'{STYLE}{wider}<div role="status" style="{UNSEEN}">{html.escape(alt)}</div>'

@@ -19,7 +19,7 @@ BETAS_1, BETAS_2 = (0.0, 0.5, 0.8, 0.9, 0.95, 0.99), (0.9, 0.95, 0.99, 0.999)
 
 @dataclass(frozen=True)
 class Track:
-    """AdamW's state after each step: m, √v (corrected or not), and its step in units of lr."""
+    """AdamW's state after each step: m and √v (corrected or not), and the update in units of lr."""
 
     gradients: Sequence[float]
     means: list[float]
@@ -34,8 +34,10 @@ def adamw_explorer(
 
     In a live view, controls set the betas, the bias correction and the step.
 
-    gradients: the gradients of one weight, step after step, 2 to 400 finite numbers. step: the lit
-    step. Raises ValueError for other gradients, or for a step outside them.
+    gradients: the gradient of one weight at each step, 2 to 400 finite numbers.
+    step: the lit step.
+
+    Raises ValueError for other gradients, or for a step without a gradient.
     """
     found = [float(g) for g in gradients]
     if not 1 < len(found) <= MOST or not all(map(math.isfinite, found)):
@@ -50,7 +52,7 @@ def adamw_explorer(
 
 
 def track(gradients: Sequence[float], betas: tuple[float, float], corrected: bool) -> Track:
-    """AdamW's averages and its step in units of lr, without weight decay, for each gradient."""
+    """Return AdamW's averages and updates for the gradients, without weight decay."""
     m = v = 0.0
     found = Track(gradients, [], [], [])
     for count, g in enumerate(gradients, 1):

@@ -26,10 +26,13 @@ def attention_heads(
 
     In a live view, controls choose the head and the word.
 
-    words: the T tokens, 2 to 16. maps: (layers, heads, T, T); row i is the attention of place i.
-    head: its number, counted through all layers. word: the lit word's place, by default the last.
-    Raises ValueError for other shapes, rows that do not sum to 1, or a head or word that does not
-    exist.
+    words: the T tokens, 2 to 16.
+    maps: (layers, heads, T, T). Row i is the attention of position i.
+    head: the number of the head, counted through all layers.
+    word: the position of the lit word, by default the last.
+
+    Raises ValueError for other shapes, for rows that do not sum to 1, or for a head or word that
+    does not exist.
     """
     shares, count = read(words, maps), len(words)
     names = [f"layer {k + 1}, head {h + 1}" for k in range(len(maps)) for h in range(maps.shape[1])]
@@ -43,7 +46,7 @@ def attention_heads(
 
 
 def read(words: Sequence[str], maps: Tensor) -> list[list[list[float]]]:
-    """Return the shares of each head: head, query place, key place."""
+    """Return the attention as nested lists: head, query position, key position."""
     count = len(words)
     require("attention_heads", count, "words", MOST, 2)
     if maps.dim() != 4 or maps.shape[-2:] != (count, count):

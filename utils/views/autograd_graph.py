@@ -37,15 +37,17 @@ class Graph:
     inputs: dict[Any, list[Any]]
     left_out: int
     saved: int  # the bytes that all nodes keep
-    shared: int  # the number of saved tensors whose storage another place keeps, too
+    shared: int  # the number of saved tensors whose storage is also kept elsewhere
 
 
 def autograd_graph(tensor: Tensor, **named: Tensor) -> None:
     """Show the graph behind `tensor`: its grad_fn at the top, and the leaves at the bottom.
 
-    named: leaves with names, such as weight=layer.weight. Call this before backward, because
-    backward frees saved tensors. Raises TypeError if `tensor` is not a tensor; ValueError for a
-    tensor without a graph; torch's RuntimeError if backward has freed the saved tensors.
+    named: leaves with names, such as weight=layer.weight.
+
+    Call this before backward, because backward frees saved tensors. Raises TypeError if `tensor` is
+    not a tensor, and ValueError if it has no graph. If backward has already freed the saved
+    tensors, torch raises RuntimeError.
     """
     present(lambda: draw(tensor, named))
 
@@ -94,8 +96,8 @@ def draw(tensor: Tensor, named: dict[str, Tensor]) -> Drawing:
         canvas.text(x, above + HIGH / 2 + 10, words, colour, "center", size=SMALL)
         leads = ", ".join(names[source] for source in inputs[key])
         told.append(f"{names[key]} ({detail}){f' leads to {leads}' if leads else ''}")
-    # The shapes in the picture together can have more bytes than the title says, if tensors share
-    # bytes.
+    # If tensors share bytes, the shapes in the picture can together have more bytes than the title
+    # says.
     shares = f"{found.shared} of the blue entries share their bytes with others"
     remark = f"{shares}: each byte is counted once." if found.shared else ""
     height = y(places.rows - 1) + HIGH + (52 if remark else 26)

@@ -27,11 +27,11 @@ FUNCTIONS = {"exp": torch.exp, "log": torch.log, "tanh": torch.tanh, "relu": tor
 class Tape:
     """A calculation and its backward pass."""
 
-    values: dict[str, float]  # the value of each name; given names first
-    # name -> {input: local derivatives, one for each use}; given names have none
+    values: dict[str, float]  # the value of each name, with the given names first
+    # name -> {input: the local derivatives, one for each use}; a given name has no inputs
     inputs: dict[str, dict[str, tuple[float, ...]]]
     order: tuple[str, ...]  # names in the order of backward
-    adjoints: dict[str, float]  # derivative of the last name with respect to each
+    adjoints: dict[str, float]  # name -> the derivative of the last name with respect to it
     lines: dict[str, str]  # name -> how its adjoint was computed, in words
 
 
@@ -39,9 +39,12 @@ def backward_stepper(steps: Mapping[str, str], **values: float) -> None:
     """Show the backward pass through `steps`, one node for each position of a slider.
 
     A still image shows the whole pass.
-    steps: name -> expression of names before it, such as {"c": "a * b", "L": "c ** 2"}; with + - *
-    / **, exp, log, tanh, relu. The last name is differentiated. values: the given numbers, such as
-    a=2.0. Raises ValueError for an expression that can't be read.
+
+    steps: name -> expression, such as {"c": "a * b", "L": "c ** 2"}. An expression may use earlier
+        names, + - * / **, exp, log, tanh and relu. The last name is differentiated.
+    values: the given numbers, such as a=2.0.
+
+    Raises ValueError for an expression that can't be read.
     """
     tape = record(steps, values)
     last = len(tape.order)
@@ -105,8 +108,7 @@ def draw(tape: Tape, step: int) -> Drawing:
             path = [(x + shift, down) for x, down in middle_path]
             canvas.line(path, colour, 2.2 if user == now else 1.3, dashed=not lit)
             canvas.marker(*path[-1], "v", 7, colour)
-            # an edge that passes other nodes gets its label in its lane, because there is room in a
-            # lane
+            # The label of an edge that passes other nodes is in the edge's lane, where it has room.
             (ax, ay), (bx, by) = path[1:3] if bends else path[-2:]
             labels.append(((ax + bx) / 2, (ay + by) / 2, _times(local), INK if lit else MUTED))
     for x, middle, text, colour in labels:
@@ -175,7 +177,7 @@ def _times(local: float) -> str:
 
 
 class _Leaves:
-    """The names that an expression may use, for `eval`; each use of a name is a separate leaf."""
+    """The names that an expression may use in `eval`. Each use of a name is a separate leaf."""
 
     def __init__(self, known: Mapping[str, float]) -> None:
         self.known, self.uses = known, list[tuple[str, torch.Tensor]]()
@@ -189,7 +191,7 @@ class _Leaves:
 def _evaluated(
     expression: str, known: Mapping[str, float]
 ) -> tuple[float, dict[str, tuple[float, ...]]]:
-    """The expression's value, and for each of its names the local derivatives, one for each use."""
+    """Return the value of an expression, and its local derivatives by name, one for each use."""
     names: Any = _Leaves(known)
     try:
         result = eval(expression, {"__builtins__": {}, **FUNCTIONS}, names)

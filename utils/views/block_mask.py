@@ -1,4 +1,4 @@
-"""How programs with one block each cover n elements, and which places the mask turns off."""
+"""Programs, each with one block, that cover n elements, and the lanes that the mask turns off."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from utils.views._view import present, will_move
 CELL, ROW, LABEL, NOTE = 44, 46, 128, 132
 HIGH = CELL - 10
 BLOCKS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
-# the largest number of rows, and how many rows come before the gap; the last two rows come after it
+# The largest number of rows, and the number of rows before the gap. The last two rows are after the
+# gap.
 SHOWN, FIRST = 6, 4
 NARROW = 30  # CSS pixels; an index of three digits doesn't fit into a narrower cell
 
@@ -32,7 +33,7 @@ def block_mask(n: int, block: int) -> None:
 
 
 def draw(n: int, block: int, least: int = 0) -> Drawing:
-    """Draw the programs. least: the sheet has room for at least this number of rows."""
+    """Draw the programs on a sheet that has room for at least `least` rows."""
     grid = -(-n // block)
     off = grid * block - n
     title = "No elements, no programs."
@@ -68,7 +69,7 @@ def draw(n: int, block: int, least: int = 0) -> Drawing:
 
 
 def shown_programs(n: int, block: int) -> list[int | None]:
-    """Return the programs that have a row; None represents the programs that are left out."""
+    """Return the programs that have a row. None stands for the programs that are left out."""
     grid = -(-n // block)
     if grid <= SHOWN + 1:
         return list(range(grid))
@@ -76,7 +77,7 @@ def shown_programs(n: int, block: int) -> list[int | None]:
 
 
 def _draw_program(canvas: Canvas, y: float, program: int, block: int, on: int) -> None:
-    """Draw the row of a program. In its block, the first `on` places are on."""
+    """Draw the row of a program. The mask is on for the first `on` lanes of its block."""
     left, middle, first = MARGIN + LABEL, y + HIGH / 2, program * block
     cell = min(CELL, (INNER - LABEL - NOTE) / block)
     canvas.marker(MARGIN + 8, middle, KERNEL.marker, 15, KERNEL.colour)

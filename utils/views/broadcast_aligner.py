@@ -34,8 +34,8 @@ TRIES: tuple[tuple[Shape, ...], ...] = (
 class Alignment:
     """Shapes in rows, aligned on the right.
 
-    rows[r][c]: shape r's size in column c of the result, None if it has no such dimension.
-    result[c]: the common size, None in a column where sizes clash.
+    rows[r][c]: the size of shape r in column c, or None if shape r has no dimension there.
+    result[c]: the size of the result in column c, or None if sizes clash there.
     """
 
     shapes: tuple[Shape, ...]
@@ -44,7 +44,7 @@ class Alignment:
 
     @property
     def clashes(self) -> list[int]:
-        """The columns in which two sizes differ, and none of the two is 1."""
+        """The columns in which two sizes differ and neither size is 1."""
         return [column for column, size in enumerate(self.result) if size is None]
 
     def stretched(self, row: int, column: int) -> bool:
@@ -61,8 +61,8 @@ def broadcast_aligner(*shapes_or_tensors: Tensor | Sequence[int]) -> None:
     """Show how shapes broadcast: which sizes are repeated, and the result or the clash.
 
     Each argument is a tensor or a shape such as (64, 1). A live view has a text box for each
-    argument, for other shapes. Raises TypeError for another argument; ValueError for no argument or
-    a negative size.
+    argument, to type other shapes. Raises TypeError for another argument. Raises ValueError without
+    an argument, or for a negative size.
     """
     shapes = align([_shape(thing) for thing in shapes_or_tensors]).shapes
     present(
@@ -81,13 +81,16 @@ def _shape(thing: object) -> Shape:
 
 
 def align(shapes: Sequence[Sequence[int]]) -> Alignment:
-    """Align `shapes` as torch broadcasts them; ValueError for no shape or a negative size."""
+    """Align `shapes` as torch broadcasts them.
+
+    Raises ValueError without a shape, or for a negative size.
+    """
     if not shapes:
         raise ValueError("broadcasting needs at least one shape, got none: pass (64, 1), (64,)")
     plain = tuple(tuple(int(size) for size in shape) for shape in shapes)
     for shape in plain:
         if any(size < 0 for size in shape):
-            raise ValueError(f"a size is 0 or more, got the shape {shape}")
+            raise ValueError(f"expected sizes of 0 or more, got the shape {shape}")
     width = max(map(len, plain))
     rows = tuple((None,) * (width - len(shape)) + shape for shape in plain)
     result = []
@@ -98,7 +101,10 @@ def align(shapes: Sequence[Sequence[int]]) -> Alignment:
 
 
 def parse_shape(text: str) -> Shape:
-    """The shape in `text`: "(64, 1)", "64 1", "64×1", "" for 0-D; ValueError for anything else."""
+    """Return the shape in a text such as "(64, 1)", "64 1" or "64×1". "" is a 0-D shape.
+
+    Raises ValueError for any other text.
+    """
     words = text.replace("×", " ").replace("x", " ").strip(" ()[]").replace(",", " ").split()
     if not all(word.isdecimal() for word in words):
         raise ValueError(f"expected sizes such as '64, 1', got {text!r}")
@@ -180,7 +186,7 @@ def sentence(alignment: Alignment) -> str:
 def _draw_fitting(
     canvas: Canvas, x: float, y: float, words: str, room: float, size: float, colour: str
 ) -> None:
-    """Draw centred text, smaller if it would not fit in `room` CSS pixels."""
+    """Draw centred text. Make it smaller if it would not fit in `room` CSS pixels."""
     while text_width(words, size=size, mono=True) > room and size > 7:
         size -= 1
     canvas.text(x, y, words, colour, "center", size=size, mono=True)

@@ -29,11 +29,13 @@ class Strip:
 def cache_growth(
     cache: Sequence[tuple[Tensor, Tensor]], config: MiniGPTConfig, *, prompt: int = 1
 ) -> None:
-    """Show the bytes of a cache, and how much cheaper it makes the step that reads each word.
+    """Show the bytes of a cache, and for each word how much cheaper the cache makes its step.
 
-    cache: for each layer keys and values, (B, H, T, d) each. config: the model's config. prompt:
-    the number of words that are read at once, in the first step. Raises ValueError for a cache of
-    another form, or for a prompt that is longer than the cache.
+    cache: for each layer, the keys and the values, each (B, H, T, d).
+    config: the model's config.
+    prompt: the number of words that the first step reads at once.
+
+    Raises ValueError for a cache of another form, or for a prompt that is longer than the cache.
     """
     strip = read(cache, config)
     at, context = cache[0][0].shape[2], len(strip.without)
@@ -46,7 +48,7 @@ def cache_growth(
 
 
 def read(cache: Sequence[tuple[Tensor, Tensor]], config: MiniGPTConfig) -> Strip:
-    """Return the facts of a cache; the FLOPs are those of a model of this config."""
+    """Return the bytes of a cache, and the FLOPs of a model with this config."""
     if len(cache) != config.n_layers:
         raise ValueError(f"expected a cache of {config.n_layers} layers, got {len(cache)}")
     for keys, values in cache:
@@ -64,14 +66,14 @@ def read(cache: Sequence[tuple[Tensor, Tensor]], config: MiniGPTConfig) -> Strip
 
 
 def flops(config: MiniGPTConfig, new: int, keys: int) -> int:
-    """FLOPs of the products of a forward over `new` words that look at `keys`, for one row."""
+    """Return the FLOPs of the products in a forward of one row: `new` words that see `keys`."""
     width, layers = config.d_model, config.n_layers
     block = 2 * (4 * width**2 + 2 * width * config.d_ff) * new + 4 * width * new * keys
     return layers * block + 2 * width * config.vocab_size * new
 
 
 def spent(strip: Strip, prompt: int, words: int) -> tuple[int, int]:
-    """Return the FLOPs so far, with and without the cache; the prompt is read in one pass."""
+    """Return the FLOPs up to a word, with and without the cache. One pass reads the prompt."""
     first = strip.without[prompt - 1]
     later = slice(prompt, words)
     return first + sum(strip.with_cache[later]), first + sum(strip.without[later])

@@ -11,7 +11,7 @@ from utils.views._numbers import count, human_bytes
 from utils.views._text_outlines import wrap
 from utils.views._view import present
 
-SIDE, NOTES = 340, 350  # the table's side; where the words begin, from the right edge
+SIDE, NOTES = 340, 350  # the table's side; the distance of the text's start from the right edge
 BLOCKS = (8, 16, 32, 64, 128, 256, 512, 1024)
 MOST = 24  # tiles along a side
 WHOLE, CUT, SKIPPED = "whole", "cut", "skipped"
@@ -23,8 +23,11 @@ def causal_tiles(words: int, *, block_q: int, block_k: int, causal: bool = True)
 
     In a live view, controls set the height and the width of a tile, and whether it is causal.
 
-    words: T. block_q, block_k: queries and keys of a tile: powers of two from 8 to 1024, with at
-    most 24 tiles along a side. Raises ValueError for others.
+    words: T.
+    block_q, block_k: the numbers of queries and keys of a tile. They are powers of two from 8 to
+        1024, with at most 24 tiles along a side.
+
+    Raises ValueError for other numbers.
     """
     blocks = [size for size in BLOCKS if -(-words // size) <= MOST and size < 2 * words]
     if words < 1 or not blocks:

@@ -23,10 +23,11 @@ FAINT = "#a3acb8"  # lines that do not touch the lit phase
 def course_path(
     phases: Sequence[Phase], done: Collection[int] = (), *, here: int | None = None
 ) -> None:
-    """Show the phases of a course and what each needs.
+    """Show the phases of a course, and the phases that each phase needs. A box links to the lesson.
 
-    phases: at least one; each needs only earlier phases. done: the numbers of ticked phases. here:
-    the number of the lit phase. A box links to the lesson.
+    phases: at least one phase. A phase may only need earlier phases.
+    done: the numbers of the ticked phases.
+    here: the number of the lit phase.
     """
     present(lambda: draw(phases, done, here), links=links_of(phases, done, here))
 
@@ -47,10 +48,10 @@ def links_of(phases: Sequence[Phase], done: Collection[int], here: int | None) -
 
 
 def places(steps: Sequence[Phase]) -> dict[int, tuple[int, int]]:
-    """(column, row) of each step by its number.
+    """Return the (column, row) of each step by its number.
 
-    A step is one column to the right of all steps that it needs. The longest path is in row 0; a
-    branch takes the nearest free row below.
+    A step is to the right of all steps that it needs. The longest path is in row 0. A branch takes
+    the nearest free row below.
     """
     needs = {step.number: step.needs for step in steps}
     columns: dict[int, int] = {}
@@ -58,7 +59,7 @@ def places(steps: Sequence[Phase]) -> dict[int, tuple[int, int]]:
         columns[number] = max((columns[other] + 1 for other in wanted), default=0)
     rows: dict[int, int] = {}
     way: int | None = max(columns, key=columns.__getitem__)
-    while way is not None:  # the longest path, back from the step in the last column
+    while way is not None:  # follow the longest path back from the step in the last column
         rows[way] = 0
         way = max(needs[way], key=columns.__getitem__, default=None)
     for number in sorted(needs.keys() - rows.keys(), key=lambda n: (columns[n], n)):

@@ -28,7 +28,7 @@ TOLD, LINE = 15, 26  # the space for the text about the lit call, and for its ro
 
 @dataclass(frozen=True)
 class Bar:
-    """A call that is drawn: its depth, the drawn calls inside it, and the number of hidden ones."""
+    """A drawn call: its depth, its drawn inner calls, and the number of its hidden inner calls."""
 
     depth: int
     call: Call
@@ -41,7 +41,7 @@ class Bar:
 
 
 def dispatch_bars(function: Callable[..., Any], *args: Any) -> None:
-    """Show the operators that `function(*args)` calls, nested, and the slots each call passes.
+    """Show the nested calls of operators in `function(*args)`, and the slots that each call passes.
 
     The function is called once. In a live view, controls choose the depth and the described call.
     If there are many calls, another control chooses the first call that is drawn. Raises ValueError
@@ -95,8 +95,9 @@ def bars(calls: Sequence[Call], depth: int) -> list[Bar]:
 def draw(calls: Sequence[Call], depth: int, first: int = 0, rows: int = 0, lit: int = 0) -> Drawing:
     """Draw the calls down to a depth, from outermost call number `first` on.
 
-    rows: the sheet has room for at least this number of calls. lit: the number of the drawn call
-    that is described; if there are fewer calls, the last call.
+    rows: the sheet has room for at least this number of calls.
+    lit: the index of the described call among the drawn calls. If it is too large, the last drawn
+        call is described.
     """
     every = walked(calls)
     canvas = Canvas(sentence(every))

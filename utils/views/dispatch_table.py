@@ -25,9 +25,11 @@ def dispatch_table(ops: Sequence[Any], keys: Sequence[str]) -> None:
 
     In a live view, controls choose this slot.
 
-    ops: overloads, or names such as "aten::mul.Tensor". keys: names such as "AutogradCPU", in the
-    order of the columns. Raises LookupError if there is no such operator; ValueError for no or too
-    many operators or keys.
+    ops: overloads, or names such as "aten::mul.Tensor".
+    keys: names such as "AutogradCPU", in the order of the columns.
+
+    Raises LookupError for an unknown operator. Raises ValueError for no or too many operators or
+    keys.
     """
     names = tuple(dict.fromkeys(dispatch.op_name(op) for op in ops))
     keys = tuple(dict.fromkeys(keys))
@@ -87,7 +89,7 @@ def draw(ops: Sequence[str], keys: Sequence[str], op: str, key: str) -> Drawing:
 def _draw_heads(
     canvas: Canvas, keys: Sequence[str], left: float, wide: float, top: float, lit: int
 ) -> None:
-    """Draw the names of the keys as a staircase: each over its column, the highest at the top."""
+    """Draw the names of the keys as a staircase, each above its column."""
     xs = [left + wide * (k + 0.5) - 1 for k in range(len(keys))]
     ys = [top - 10 - HEAD * (len(keys) - k) + HEAD / 2 for k in range(len(keys))]
     for x, y in zip(xs, ys, strict=True):

@@ -1,4 +1,4 @@
-"""The effect of a layer with two modes on some numbers, in training and in eval."""
+"""The effect of a layer on some numbers, in training mode and in eval mode."""
 
 from __future__ import annotations
 
@@ -23,9 +23,12 @@ def dropout_modes(layer: nn.Module, x: Tensor, *, training: bool = True) -> None
 
     In a live view, controls set the mode and the number of calls.
 
-    layer: a Dropout, or another module with two modes whose output has the shape of its input. The
-    module's own mode does not change. x: at most 24 numbers. training: the first mode. Raises
-    ValueError for more numbers or no numbers; TypeError for a layer without modes.
+    layer: a Dropout, or another module with two modes. Its output must have the shape of its input.
+        The module's own mode does not change.
+    x: 1 to 24 numbers.
+    training: whether the view starts in training mode.
+
+    Raises ValueError for more numbers or no numbers, and TypeError for an object that is no module.
     """
     if not isinstance(layer, nn.Module):
         raise TypeError(f"dropout_modes needs an nn.Module, got {type(layer).__name__}")
@@ -39,7 +42,7 @@ def dropout_modes(layer: nn.Module, x: Tensor, *, training: bool = True) -> None
 
 
 def outputs(layer: nn.Module, x: Tensor, training: bool, calls: int) -> Tensor:
-    """Return the result of each call, (calls, n); the same arguments give the same results."""
+    """Return the results of the calls, (calls, n). The same arguments give the same results."""
     before = [(part, part.training) for part in layer.modules()]
     try:
         layer.train(training)

@@ -37,7 +37,8 @@ def draw(value: float) -> Drawing:
     top = canvas.top + 34
     _draw_table(canvas, top, rows)
     bottom = top + ROW * len(rows) + 14
-    # Half the width of the rulers' window: three of the coarsest gaps; 0 if no gap is finite.
+    # Half the width of the window of the rulers. It is three of the largest gaps, or 0 if no gap is
+    # finite.
     gaps = [row.gap for row in rows if row.kind in ("normal", "subnormal", "zero")]
     if gaps:
         _draw_rulers(canvas, bottom + 26, value, 3.3 * max(gaps), rows)
@@ -82,7 +83,7 @@ def _draw_table(canvas: Canvas, top: float, rows: Sequence[Stored]) -> None:
         middle = y + BIT_H / 2
         canvas.text(MARGIN, middle - 7, row.format.name, size=13, mono=True)
         canvas.note(MARGIN, middle + 10, f"up to {number(row.format.largest, 3)}")
-        # A dash, if there is no number to measure.
+        # A dash replaces a number that does not exist.
         error = "–" if math.isnan(row.error) else number(row.error, 3)
         gap = "–" if math.isnan(row.gap) else number(row.gap, 3)
         columns = (
@@ -95,7 +96,7 @@ def _draw_table(canvas: Canvas, top: float, rows: Sequence[Stored]) -> None:
 
 
 def _draw_bits(canvas: Canvas, y: float, cell: float, row: Stored) -> None:
-    """Draw the bits from the left, so that a dtype and a shortened version of it are aligned."""
+    """Draw the bits from the left, so that float32 and its shorter form bfloat16 are aligned."""
     x = float(LEFT)
     fields = (
         (row.sign, INK, "#ffffff"),
@@ -115,7 +116,7 @@ def _draw_bits(canvas: Canvas, y: float, cell: float, row: Stored) -> None:
 def _draw_rulers(
     canvas: Canvas, y: float, value: float, reach: float, rows: Sequence[Stored]
 ) -> None:
-    """Draw one ruler for each dtype, a tick for each of its numbers, and a line for the value."""
+    """Draw a ruler for each dtype with a tick for each number, and a line for the value."""
     middle, scale = LEFT + WIDE / 2, WIDE / 2 / reach
     canvas.note(MARGIN, y - 20, "the dtype's numbers")
     canvas.text(middle, y - 20, number(value, 6), ha="center", size=12, mono=True)

@@ -1,4 +1,4 @@
-"""The error of a finite difference, for every step from far too large to far too small."""
+"""The error of a finite difference, for steps from far too large to far too small."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Function = Callable[[Tensor], Tensor]
 
 @dataclass(frozen=True)
 class Curve:
-    """One kind of difference: its errors for each of STEPS, relative to the derivative."""
+    """One kind of difference, and its error for each of STEPS, relative to the derivative."""
 
     name: str
     colour: str
@@ -36,9 +36,10 @@ class Curve:
 def finite_difference_error(f: Function, x: float) -> None:
     """Show the error of finite differences of `f` at `x` against the step h.
 
-    f: a function from a 0-dim tensor to a 0-dim tensor, in torch operations (autograd gives the
-    exact derivative). Raises ValueError if f or its derivative is not finite, or the derivative is
-    0.
+    f: a function from a 0-dim tensor to a 0-dim tensor. It uses torch operations, because autograd
+        computes the exact derivative.
+
+    Raises ValueError if f or its derivative is not finite, or if the derivative is 0.
     """
     exact, curves = measure(f, x)
     present(lambda: draw(exact, curves, x))

@@ -1,4 +1,4 @@
-"""The learner's trace as a flame chart: the calls, their total time, and their self time."""
+"""The learner's trace as a flame chart: the calls, their total times, and their self times."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from utils.views._view import present
 ROWS, BAR, STRIP = 7, 30, 8
 LISTED, LINE = 5, 25
 ZOOMS = (1, 2, 4, 8, 16, 32, 64, 128)
-NARROW = 1.0  # CSS pixels: bars below it are drawn as one with their neighbours
+NARROW = 1.0  # CSS pixels; a narrower bar is joined with its neighbours
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Window:
 
 @dataclass
 class Row:
-    """The share of a name in a window: the nanoseconds, and the calls that run in the window."""
+    """The nanoseconds of a name in a window, and the number of its calls that run there."""
 
     name: str
     phase: str
@@ -53,8 +53,10 @@ def flame_chart(events: Sequence[Event]) -> None:
 
     In a live view, controls set the zoom and the start, and switch to self time.
 
-    events: names, starts, durations and lanes (`instruments.traces.Event`); if there are several
-    lanes, the host thread with the most events is drawn. Raises ValueError for no events.
+    events: names, starts, durations and lanes (`instruments.traces.Event`). If there are several
+        lanes, the host thread with the most events is drawn.
+
+    Raises ValueError for no events.
     """
     nodes = read(events)
     present(
@@ -66,7 +68,7 @@ def flame_chart(events: Sequence[Event]) -> None:
 
 
 def read(events: Sequence[Event]) -> list[Node]:
-    """The events of the fullest host lane, as nested nodes in the order in which they begin."""
+    """Return the events of the host lane with the most events, as nested nodes in order."""
     if not events:
         raise ValueError("flame_chart needs at least one event, got none")
     lanes = [lane for lane in lanes_of(events) if lane.startswith("cpu")] or lanes_of(events)
@@ -75,7 +77,7 @@ def read(events: Sequence[Event]) -> list[Node]:
 
 
 def window(nodes: Sequence[Node], zoom: int, start: int) -> Window:
-    """Return the part of the trace at a zoom and a start, at most up to the end of the trace."""
+    """Return the part of the trace for a zoom and a start. It ends at the trace's end or before."""
     first, last = nodes[0].start, max(node.end for node in nodes)
     whole = max(1, last - first)
     wide = whole / zoom
@@ -84,9 +86,9 @@ def window(nodes: Sequence[Node], zoom: int, start: int) -> Window:
 
 
 def rows_of(nodes: Sequence[Node], shown: Window) -> list[Row]:
-    """Return the share of each name in the window; the total counts nested calls of a name once.
+    """Return the row of each name. Its total time counts nested calls of the same name once.
 
-    Nodes are in the order in which they begin, so a node comes after the nodes that contain it.
+    The nodes are in the order in which they begin. So a node is after the nodes that contain it.
     """
     rows: dict[str, Row] = {}
     around: list[Node] = []

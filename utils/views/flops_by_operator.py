@@ -50,18 +50,20 @@ class Counted:
 def flops_by_operator(model: nn.Module, tokens: Tensor) -> None:
     """Show for each length and operator the FLOPs of the matrix products of `model(tokens)`.
 
-    model: a MiniGPT, or any module of tokens (batch, length) whose `config` has a `context`, the
-    longest sequence. It is called on four lengths. The counts of other lengths are computed from
-    these four: in a product, at most two sizes depend on the length. tokens: (batch, length). Their
-    shape gives the batch size and the length that is described. Raises TypeError for another model;
-    ValueError for tokens of another shape.
+    model: a MiniGPT, or another module that takes tokens (batch, length). Its `config` must have a
+        `context`, the length of the longest sequence.
+    tokens: (batch, length). Their shape gives the batch size, and the length that is described.
+
+    The model is called on four lengths. The counts for other lengths are computed from these four
+    calls, because in a product at most two sizes depend on the length. Raises TypeError for another
+    model, and ValueError for tokens of another shape.
     """
     counted = measure(model, tokens)
     present(lambda: draw(counted, tokens.shape[1]))
 
 
 def measure(model: nn.Module, tokens: Tensor) -> Counted:
-    """Return the counts of a model of this config at each length up to LONGEST."""
+    """Return the counts of a model at each length up to LONGEST."""
     config = getattr(model, "config", None)
     context = getattr(config, "context", None)
     if not (isinstance(model, nn.Module) and isinstance(context, int)):
@@ -86,7 +88,7 @@ def measure(model: nn.Module, tokens: Tensor) -> Counted:
 
 
 def _parabola(places: Sequence[int], values: Sequence[int]) -> Callable[[int], int]:
-    """Return the polynomial of degree two through the points, in whole numbers."""
+    """Return the polynomial of degree two through the points. It computes with whole numbers."""
     curve = np.poly1d(np.polyfit(places, values, 2))
     if any(round(curve(n)) != value for n, value in zip(places, values, strict=True)):
         raise ValueError("the FLOPs of this model are not a polynomial of degree 2 in the length")

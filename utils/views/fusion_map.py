@@ -40,10 +40,13 @@ def fusion_map(
 ) -> None:
     """Show which lines of a function share a pass over memory, for several versions of it.
 
-    versions: name -> function of `args`; each is compiled once and not run. device: "cpu", or
-    "cuda" for a GPU that this machine may lack. version: the number of the shown version, from 1.
-    In a live view, a slider sets it. Raises ValueError if there is no version, or if a version is
-    too long to be drawn.
+    In a live view, a slider chooses the version.
+
+    versions: name -> function of `args`. Each function is compiled once, and not run.
+    device: "cpu", or "cuda" for a GPU. This machine needs no such GPU.
+    version: the number of the version that is shown first, from 1.
+
+    Raises ValueError if there is no version, or if a version is too long to be drawn.
     """
     if not versions:
         raise ValueError("fusion_map: give at least one version")
@@ -64,7 +67,7 @@ def read(name: str, function: Callable[..., Any], args: Sequence[Any], device: s
 
 
 def draw(maps: Sequence[Map], version: int) -> Drawing:
-    """Draw one version, on a sheet that has room for each."""
+    """Draw one version, on a sheet that has room for every version."""
     shown = maps[version - 1]
     canvas = Canvas(cut(str(shown), INNER, size=18))
     top, right = canvas.top + 40, MARGIN + LEFT + BETWEEN

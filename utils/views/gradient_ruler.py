@@ -1,4 +1,4 @@
-"""Where a model's gradients are on the rulers of 16-bit dtypes, for different loss scales."""
+"""The gradients of a model on the rulers of 16-bit dtypes, for different loss scales."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ FATES = {
 
 @dataclass(frozen=True)
 class Magnitudes:
-    """The counts of all, of zero and of non-finite gradients, and the sizes of the others."""
+    """The numbers of all, zero and non-finite gradients, and the sizes of the other gradients."""
 
     count: int
     zeros: int
@@ -56,8 +56,9 @@ def gradient_ruler(gradients: Iterable[Tensor]) -> None:
 
     In a live view, a slider sets the loss scale.
 
-    gradients: tensors of float32, such as each parameter's `.grad`; None is left out. Raises
-    ValueError if no gradient is finite and not 0.
+    gradients: tensors of float32, such as each parameter's `.grad`. None is left out.
+
+    Raises ValueError if all gradients are 0, infinite or NaN.
     """
     found = read(gradients)
     present(lambda power: draw(found, power), slider("scale 2^", 0, 0, 34))
@@ -69,7 +70,7 @@ def read(gradients: Iterable[Tensor]) -> Magnitudes:
     finite = flat[torch.isfinite(flat)]
     sizes = finite[finite != 0].abs()
     if not len(sizes):
-        raise ValueError("gradient_ruler needs a gradient that is finite and not 0: call backward")
+        raise ValueError("gradient_ruler needs a finite gradient other than 0: call backward first")
     zeros = int((finite == 0).sum())
     return Magnitudes(len(flat), zeros, len(flat) - len(finite), sizes)
 

@@ -18,7 +18,7 @@ from utils.views._view import present
 MOST = 24  # rows
 ROW = 29
 WIDE = INNER / 2 - 12  # of a graph
-LINES = 2  # of words below
+LINES = 2  # lines of text below the graphs
 
 
 @dataclass(frozen=True)
@@ -34,8 +34,7 @@ Pair = tuple[Row | None, Row | None]
 
 
 def graph_rewrite(before: Any, after: Any) -> None:
-    """Show two graphs side by side, with removed nodes, new nodes, and the nodes that read one of
-    them.
+    """Show two graphs side by side, with the removed nodes, the new nodes, and their users.
 
     before, after: FX graphs, or modules with a graph. Raises ValueError for too many nodes.
     """

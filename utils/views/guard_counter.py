@@ -30,10 +30,14 @@ ABSENT = ("", IDLE, MUTED)
 def guard_counter(
     function: Callable[..., Any], calls: Mapping[str, tuple[Any, ...]], *, call: int = 1
 ) -> None:
-    """Compile `function`, make the calls in order, and show each version's answer to each call.
+    """Compile `function`, make the calls in order, and show which versions refuse each call.
 
-    calls: name -> arguments. call: the number of the described call, from 1. In a live view,
-    a slider sets it. Raises ValueError for no calls or too many calls.
+    In a live view, a slider chooses the described call.
+
+    calls: name -> arguments.
+    call: the number of the call that is described first, from 1.
+
+    Raises ValueError for no calls or too many calls.
     """
     require("guard_counter", len(calls), "calls", MOST_CALLS)
     moved = slider("call", call, 1, len(calls))
@@ -104,6 +108,6 @@ def in_words(name: str, answer: Answer) -> str:
 
 
 def why(reason: str) -> str:
-    """Return a guard's message, without the marks of Dynamo's name spaces: "L['x']" becomes x."""
+    """Return a guard's message in which Dynamo's names are short: "L['x']" becomes "x"."""
     words = re.sub(r"'?[LG]\['(\w+)'\]'?", r"\1", reason).rstrip(".")
     return words if words.startswith("tensor") else f"it needs {words}"

@@ -16,11 +16,11 @@ from utils.views._numbers import count
 from utils.views._text_outlines import cut, text_width
 from utils.views._view import present
 
-ROW, CODE = 20, 12  # CSS pixels from line to line, and the letters' size
+ROW, CODE = 20, 12  # CSS pixels: the distance of two lines, and the font size
 HIGH = ROW - 2  # height of a lit line's background
 LEFT = 400  # room for the kernel's text
-MOST = 60  # up to this number, all instructions are drawn; otherwise only the lit line's
-FOLDED, LINES = 13, 13  # the letters' size there, and lines in each of two columns
+MOST = 60  # if there are more instructions, only the instructions of the lit line are drawn
+FOLDED, LINES = 13, 13  # then: the font size, and the number of lines in each of two columns
 COUNT_W, BAR_W = 34, 70  # the number of a line's instructions, and its bar
 
 
@@ -33,11 +33,16 @@ class Instruction:
 
 
 def kernel_ptx(kernel: Any, code: Compiled, *, line: int | None = None) -> None:
-    """Show which PTX instructions each line of a kernel became, with one line lit.
+    """Show the PTX instructions of each line of a kernel, with one line lit.
 
-    kernel: what `@triton.jit` returned. code: the result of `compile_kernel` for it. line: the line
-    to light, where `def` is line 1; by default a line with the most instructions. In a live
-    view, a slider chooses the line. Raises ValueError if the kernel has no such line.
+    In a live view, a slider chooses the line.
+
+    kernel: the result of `@triton.jit`.
+    code: the result of `compile_kernel` for this kernel.
+    line: the number of the lit line, where `def` is line 1. By default it is a line with the most
+        instructions.
+
+    Raises ValueError if the kernel has no such line.
     """
     text = source_lines(kernel)
     found = instructions(code.ptx)
@@ -58,11 +63,9 @@ def source_lines(kernel: Any) -> list[str]:
 def instructions(ptx: str) -> list[Instruction]:
     """Return the instructions in order.
 
-    PTX's `.loc` has the source line of the instructions after it.
-
-    Instructions of a function of Triton's language count for the kernel's line that called the
-    function. The comment beside `.loc` ends with that line, as in "standard.py:263:15 @[
-    kernel.py:11:18 ]".
+    In PTX, `.loc` states the source line of the instructions after it. If an instruction comes from
+    a function of Triton's language, its line is the line of the kernel that called the function.
+    The comment beside `.loc` ends with this line, as in "standard.py:263:15 @[ kernel.py:11:18 ]".
     """
     found, line, start = [], 1, None
     for text in ptx.splitlines():
@@ -158,7 +161,7 @@ def _draw_folded(
 
 
 def folded(found: Sequence[Instruction]) -> list[tuple[Instruction, int]]:
-    """Return each instruction with a count. Repeats of one, or of two in turn, are joined."""
+    """Return instructions with counts: repeats of one, or of two in turn, are joined."""
     rows: list[tuple[Instruction, int]] = []
     names = [opcode(one.text) for one in found]
     k = 0

@@ -17,8 +17,8 @@ from utils.views._numbers import count
 from utils.views._text_outlines import cut, text_width
 from utils.views._view import present
 
-SECTOR = 32  # bytes; the least that a GPU moves between its memory and its caches
-# the picture has room for this number of elements of a tensor, and of a block
+SECTOR = 32  # bytes; the smallest piece that a GPU moves between its memory and its caches
+# the number of elements of a tensor, and of a block, for which the picture has room
 MOST_SECTORS, MOST_LANES = 16, 32
 CELL, GAP, ROW = 21, 16, 30
 LANES_X, LANE = 126, 36
@@ -33,7 +33,7 @@ class Memory:
     told: str
     length: int
     itemsize: int
-    offset: int  # where the tensor begins
+    offset: int  # the index of the storage element at which the tensor begins
     inside: frozenset[int]  # the elements of the storage that belong to the tensor
 
     @property
@@ -42,7 +42,7 @@ class Memory:
 
     @property
     def shown(self) -> int:
-        """The elements that are drawn, counted from the first element of the storage."""
+        """The number of elements that are drawn, from the first element of the storage on."""
         return min(self.length, MOST_SECTORS * self.sector)
 
     @property
@@ -72,10 +72,12 @@ def kernel_steps(
 
     In a live view, a slider chooses the load or store.
 
-    kernel: what `@triton.jit` returned. args: as for a launch, with small tensors on the CPU. The
-    launch is real: the kernel's stores change the tensors. kwargs: further arguments, by name.
-    step: the load or store that is lit first, counted from 1. Raises ValueError if the kernel loads
-    and stores nothing, or if there is no such step.
+    kernel: the result of `@triton.jit`.
+    args, kwargs: the arguments of the launch, with small tensors on the CPU. The kernel's stores
+        change these tensors.
+    step: the load or store that is lit first, counted from 1.
+
+    Raises ValueError if the kernel loads and stores nothing, or if there is no such step.
     """
     found = accesses(kernel, grid, *args, **kwargs)
     given = inspect.signature(kernel.fn).bind(*args, **kwargs).arguments
@@ -142,7 +144,7 @@ def draw(tensors: Sequence[Memory], found: Sequence[Access], step: int) -> Drawi
 
 
 def _draw_lanes(canvas: Canvas, owner: Memory, access: Access, y: float) -> None:
-    """Draw the program's block: each lane has the number of its storage element."""
+    """Draw the program's block. Each lane contains the index of its storage element."""
     middle = y + LANE / 2
     canvas.marker(MARGIN + 8, middle, KERNEL.marker, 15, KERNEL.colour)
     canvas.text(MARGIN + 24, middle, f"program {access.program}")

@@ -28,7 +28,8 @@ OPERATORS = (
 )  # fmt: skip
 YOURS, CPU, META, FAKE = "yours", "cpu", "meta", "cuda (fake)"
 DEVICES = (YOURS, CPU, META, FAKE)
-SNAPSHOT = "PythonTLSSnapshot"  # it saves the thread's key sets for a mode, and passes the call on
+# This key saves the thread's key sets for a mode, and passes the call to the next key.
+SNAPSHOT = "PythonTLSSnapshot"
 ROW, CELL, NAME = 33, 46, 15
 NAME_X, TENSOR_X, THREAD_X, SLOT_X, FILE_X = MARGIN + 22, 248, 286, 376, 546
 
@@ -37,7 +38,7 @@ UNASKED = Look("not in the call", CARD, MUTED)
 
 @dataclass(frozen=True)
 class Situation:
-    """A tensor and the contexts around the call on it: the controls' values, in their order."""
+    """The values of the controls, in order: a tensor, and the contexts around a call on it."""
 
     op: str
     device: str = YOURS
@@ -83,9 +84,11 @@ def key_explorer(op: Any, tensor: Tensor) -> None:
 
     In a live view, controls change the kind of tensor and the contexts.
 
-    op: an overload, or its name such as "aten::mm". tensor: any tensor; the view starts with its
-    kind, and with the contexts of the caller. Raises LookupError if there is no such operator;
-    TypeError if `tensor` is not a tensor.
+    op: an overload, or its name such as "aten::mm".
+    tensor: any tensor. The view starts with the kind of this tensor, and with the contexts of the
+        caller.
+
+    Raises LookupError for an unknown operator, and TypeError if `tensor` is not a tensor.
     """
     if not isinstance(tensor, Tensor):
         raise TypeError(f"key_explorer needs a torch.Tensor, got {type(tensor).__name__}")
@@ -115,9 +118,9 @@ def situation(op: Any, tensor: Tensor) -> Situation:
 
 
 def made(tensor: Tensor, wanted: Situation) -> Tensor:
-    """A tensor of the wanted kind: the given one if it has that kind, otherwise a new small one.
+    """Return a tensor of the wanted kind: the given tensor if possible, otherwise a new tensor.
 
-    Raises ValueError for an unknown kind.
+    Raises ValueError if a new tensor can't have this kind.
     """
     own = situation(wanted.op, tensor)
     kind = ("requires_grad", "inference_tensor", "conj", "dtype")
@@ -148,7 +151,7 @@ def _make(device: str, dtype: torch.dtype, grad: bool, inference: bool, conj: bo
         from torch._subclasses import FakeTensorMode
 
         fake, device = FakeTensorMode(), "cuda"
-    # A node made for a fake CUDA tensor aborts the process if PyTorch has no CUDA.
+    # If PyTorch has no CUDA, an autograd node for a fake CUDA tensor aborts the process.
     with torch.inference_mode(inference), torch.no_grad(), fake:
         tensor = torch.empty(2, 2, dtype=dtype, device=device)
         return (tensor.conj() if conj else tensor).requires_grad_(grad)
@@ -183,15 +186,15 @@ def contexts(wanted: Situation, device: str) -> Iterator[None]:
 
 
 def places(tensor: Tensor, given: Tensor) -> list[str]:
-    """The keys that have a row, highest first; as many in every situation of `given`."""
+    """Return the keys that have a row, highest first. Their number is always the same."""
     suffix = {"cpu": "CPU", "cuda": "CUDA", "meta": "Meta"}.get(tensor.device.type)
     suffix = suffix or tensor.device.type.upper()
     backend = dispatch.keys_of(tensor)[-1]
     autocast = "CPU" if suffix == "Meta" else suffix
     keys = [SNAPSHOT, f"Autocast{autocast}", f"Autograd{suffix}", "ADInplaceOrView"]
     keys += ["Conjugate", "Python", "BackendSelect", backend]
-    # If another tensor replaces the learner's tensor, other keys of the learner's tensor keep their
-    # rows.
+    # If a new tensor replaces the learner's tensor, the keys that only the learner's tensor has
+    # keep their rows.
     above: str | None = None
     for key in dispatch.keys_of(given)[:-1]:
         if key not in keys and not key.startswith(("Autocast", "Autograd")):
@@ -202,7 +205,7 @@ def places(tensor: Tensor, given: Tensor) -> list[str]:
 
 @dataclass(frozen=True)
 class KeyOutcome:
-    """Whose code runs first. `then`: whose code runs second, if the first only saves key sets."""
+    """The slots whose code runs. `then` is the second slot if the first only saves key sets."""
 
     first: dispatch.Entry | None
     then: dispatch.Entry | None = None
@@ -218,7 +221,7 @@ class KeyOutcome:
 
 
 def read(tensor: Tensor, now: Situation) -> tuple[list[KeyRow], KeyOutcome]:
-    """Open a situation's contexts; return the situation's rows, and whose code runs."""
+    """Open a situation's contexts, and return its rows and the slots whose code runs."""
     here = made(tensor, now)
     with contexts(now, here.device.type):
         own, thread = dispatch.keys_of(here), dispatch.thread_keys()
@@ -236,7 +239,7 @@ def read(tensor: Tensor, now: Situation) -> tuple[list[KeyRow], KeyOutcome]:
 
 
 def outcome(tensor: Tensor, now: Situation) -> KeyOutcome:
-    """Return whose code a call on this very tensor reaches, in a situation's contexts."""
+    """Return the slots whose code a call on `tensor` reaches in a situation's contexts."""
     with contexts(now, tensor.device.type):
         try:
             found = dispatch.decide(now.op, tensor)
@@ -249,7 +252,7 @@ def outcome(tensor: Tensor, now: Situation) -> KeyOutcome:
 
 
 def switches(tensor: Tensor, now: Situation) -> list[tuple[str, KeyOutcome]]:
-    """Return for each switch, in words, whose code runs if only this switch is moved."""
+    """Return for each switch the slots whose code runs if only this switch is moved."""
     half = torch.float16 if now.dtype != torch.float16 else torch.float32
     flips: dict[str, dict[str, Any]] = {
         f"{'−' if getattr(now, name) else '+'} {words}": {name: not getattr(now, name)}

@@ -14,7 +14,7 @@ from utils.views._view import present
 COLOURS = (STORAGE.colour, GRADIENT.colour, VIEW.colour, PARAMETER.colour)
 BAND = "#9fc3e0"  # pale storage blue
 LEFT, HIGH, ROW = 84, 270, 24
-LABEL = 28  # CSS pixels from the first line below the title, the label of y, to the frame
+LABEL = 28  # CSS pixels from the label of the y axis, which is below the title, to the frame
 Losses = Sequence[float] | Mapping[int, float]
 Runs = Mapping[str, Mapping[int, float]]  # name -> step -> loss, NaN where it was not finite
 
@@ -29,11 +29,14 @@ def loss_curves(
     """Show up to four runs' losses in one frame, and their values at one step.
 
     runs: name -> the losses of steps 1, 2, ..., or a dict from step to loss.
-    levels: name -> a loss that is drawn as a horizontal line, such as a baseline's. bands: name of
-    each run except the first -> its largest allowed distance from the first run, at each step. With
-    bands, the picture shows the distances and the bands in place of the losses. step: the step
-    whose values are written; by default the last step of all runs. Raises ValueError for no run,
-    more than four, a run without a step or a band, a band without a run, or a step that no run has.
+    levels: name -> a loss that is drawn as a horizontal line, such as the loss of a baseline.
+    bands: the name of each run except the first -> at each step, the largest allowed distance of
+        this run from the first run. With bands, the picture shows the distances and the bands
+        instead of the losses.
+    step: the step whose values are written, by default the last step that all runs have.
+
+    Raises ValueError for no run, more than four runs, a run without a step, a step that no run has,
+    or if the bands do not fit the runs.
     """
     losses = read(runs)
     edges = read(bands) if bands else {}
@@ -113,7 +116,7 @@ def draw(runs: Runs, levels: Mapping[str, float], step: int) -> Drawing:
 
 
 def draw_bands(runs: Runs, bands: Runs, step: int) -> Drawing:
-    """Draw the distances from the first run. Each should be below the edge of its band."""
+    """Draw the distances from the first run. Each distance should be inside its band."""
     base, *others = runs
     apart = {name: distances(runs[base], runs[name]) for name in others}
     canvas = Canvas(band_sentence(apart, bands))

@@ -1,4 +1,4 @@
-"""What runs when a cell runs: four paths from a line of code to the device of this machine."""
+"""Four paths on this machine, each from a line of code through a library to a device."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HEADS = ("what you write", "who chooses the code", "what the code runs on")
 
 @dataclass(frozen=True)
 class Way:
-    """A line of code, the library that runs it, and the device: a headline and a note for each."""
+    """A line of code, the library that runs it, and the device. Each has a headline and a note."""
 
     code: tuple[str, str]
     library: tuple[str, str]
@@ -37,7 +37,11 @@ def machine_report() -> None:
 
 
 def draw(machine: Machine, *, building: bool = False) -> Drawing:
-    """Draw the report. building: readers have another machine, so the title names this machine."""
+    """Draw the report.
+
+    building: whether a lesson is being built. Readers have another machine, so the title then says
+        which machine the report is about.
+    """
     canvas = Canvas(sentence(machine, building=building))
     y = canvas.top + 26
     found = ways(machine)
@@ -89,7 +93,7 @@ def ways(machine: Machine) -> list[Way]:
     also = "" if gpu_code == "CPU" else f" and {gpu_code}"
     torch = f"PyTorch {machine.torch}", f"built for the CPU{also}"
     cpu = f"up to {count(machine.threads, 'thread')} an op"
-    # PyTorch's words if PyTorch uses no special instructions of the CPU.
+    # This is PyTorch's name for a CPU whose special instructions PyTorch does not use.
     if machine.instructions.upper() not in ("DEFAULT", "NO AVX", ""):
         cpu = f"{machine.instructions}, {cpu}"
     found = [Way(("x + y", "x and y on the CPU"), torch, ("the CPU", cpu))]
@@ -132,14 +136,14 @@ def ways(machine: Machine) -> list[Way]:
 
 
 def _closed(code: tuple[str, str], library: str, lack: Lack) -> Way:
-    """A path that is closed because code can't be compiled, with the command that opens it."""
+    """Return a path that is closed because a compiler is missing, and the command that opens it."""
     missing = " and ".join(f"no {tool}" for tool in lack.tools)
     error = "an error", "the code that it writes is not compiled"
     return Way(code, (library, missing), error, missing=True, opens=lack.how)
 
 
 def opening(found: list[Way]) -> list[str]:
-    """One line for each command that opens closed paths; a command may open several."""
+    """Return a line for each command that opens closed paths. A command may open several paths."""
     return list(dict.fromkeys(f"To open it: {way.opens}" for way in found if way.opens))
 
 

@@ -14,7 +14,7 @@ from utils.views._view import present, will_move
 MOST = 12  # keys
 LEFT, CELL, HIGH = MARGIN + 150, 50, 32
 PAD = "<pad>"
-# Why a query does not see a key; the picture gives the first reason that applies.
+# The reasons why a query does not see a key. The picture gives the first reason that applies.
 SEEN, PADDING, FUTURE, FAR = "seen", "padding", "future", "too far back"
 MARKS = {  # the word, ink and fill of each reason
     SEEN: ("yes", VIEW.on, VIEW.colour),
@@ -32,10 +32,13 @@ def mask_builder(
     In a live view, controls set the number of queries, the padding, the window, and whether the
     mask is causal.
 
-    words: the words of a row, without padding. Words and padding together are 1 to 12 keys. new:
-    how many of the last keys are also queries, by default all; the other keys are in the cache.
-    padding: places of padding before the words. window: the number of keys that a query sees,
-    including itself; 0 for all. Raises ValueError for settings outside these bounds.
+    words: the words of a row, without padding. Words and padding together are 1 to 12 keys.
+    new: the number of last keys that are also queries, by default all. The other keys are in the
+        cache.
+    padding: the number of positions of padding before the words.
+    window: the number of keys that a query sees, including itself, or 0 for all keys.
+
+    Raises ValueError for settings outside these bounds.
     """
     keys = padding + len(words)
     rows = keys if new is None else new
@@ -59,7 +62,7 @@ def mask_builder(
 
 
 def read(keys: int, new: int, causal: bool, padding: int, window: int) -> list[list[str]]:
-    """Return the result for each query and key; the queries are the last `new` of `keys` places."""
+    """Return the result for each query and key. The last `new` of the `keys` are the queries."""
     return [
         [_fate(query, key, causal, padding, window) for key in range(keys)]
         for query in range(keys - new, keys)
@@ -77,7 +80,7 @@ def _fate(query: int, key: int, causal: bool, padding: int, window: int) -> str:
 def draw(
     words: Sequence[str], new: int, causal: bool, padding: int, window: int, least: int = 0
 ) -> Drawing:
-    """Draw the mask. least: the sheet has room for at least this number of rows."""
+    """Draw the mask on a sheet that has room for at least `least` rows."""
     every = [PAD] * padding + list(words)
     keys = len(every)
     fates = read(keys, new, causal, padding, window)

@@ -1,4 +1,4 @@
-"""The memory of a model in training at each rank: each part in full, or a share of it."""
+"""The memory that a model's training takes at each rank, with complete and divided parts."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from utils.views._view import present
 LEFT, ROW, BAR = MARGIN + 132, 54, 34
 WIDE = INNER - 132 - 92
 WORLDS = tuple(2**k for k in range(11))
-# Bytes of each parameter: of the weight, of its gradient, and of AdamW's state (with bfloat16 also
-# the weight in float32).
+# The bytes of each parameter: of the weight, the gradient, and AdamW's state. With bfloat16, the
+# state includes the weight in float32.
 PRECISIONS = {"float32": (4, 4, 8), "bfloat16": (2, 2, 12)}
 LOOKS: dict[str, Part] = {
     "weights": PARAMETER,
@@ -25,7 +25,7 @@ LOOKS: dict[str, Part] = {
     "optimizer": KERNEL,
     "gathered": VIEW,
 }
-# The parts that each kind divides between the ranks.
+# The parts that each kind of parallelism divides between the ranks.
 KINDS: dict[str, tuple[str, ...]] = {
     "DDP": (),
     "ZeRO-1": ("optimizer",),
@@ -47,10 +47,12 @@ def memory_a_rank(
 
     In a live view, controls set the number of ranks and the precision.
 
-    model: a module, or unit -> number of parameters. The units of a module are its children.
-    If a child is a list or Sequential of modules, each of its items is a unit instead.
-    ranks: 1, 2, 4 ... 1024. precision: "float32" or "bfloat16". limit: the bytes of a
-    device, drawn as a line.
+    model: a module, or unit -> number of parameters. The units of a module are its children. If a
+        child is a list or a Sequential of modules, each item of this child is a unit.
+    ranks: 1, 2, 4 ... 1024.
+    precision: "float32" or "bfloat16".
+    limit: the bytes of a device, which are drawn as a line.
+
     Activations are not counted. Raises ValueError for other ranks or precisions, or no parameters.
     """
     units = read(model)
@@ -62,7 +64,7 @@ def memory_a_rank(
 
 
 def read(model: nn.Module | Mapping[str, int]) -> Units:
-    """Return the units of a model. Each parameter is counted once, at its first place."""
+    """Return the units of a model. A parameter of several units is counted only in the first."""
     found: dict[str, int] = {}
     if isinstance(model, nn.Module):
         seen: set[int] = set()
@@ -88,10 +90,10 @@ def _parts(model: nn.Module) -> list[tuple[str, nn.Module]]:
 
 
 def held(units: Units, kind: str, ranks: int, precision: str) -> dict[str, int]:
-    """Return the bytes of each part at a rank, at the moment of the rank's peak.
+    """Return the bytes of each part at a rank when the rank uses the most memory.
 
-    Divided parts are padded, unit by unit. A gathered unit is complete. Its gradient is also
-    complete until it is summed and divided.
+    Divided parts are padded, unit by unit. A gathered unit is complete. The gradient of this unit
+    is also complete, until it is summed and divided.
     """
     weight, gradient, state = PRECISIONS[precision]
     whole, cut = sum(units.values()), sum(-(-number // ranks) for number in units.values())

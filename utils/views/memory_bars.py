@@ -12,7 +12,7 @@ from utils.views._text_outlines import text_width
 from utils.views._view import present
 
 BAR_H, ROW = 44, 28
-STATE = "#cf9bbd"  # a lighter purple than the parameters': bytes for each parameter, once or more
+STATE = "#cf9bbd"  # for parts with one or more numbers for each parameter, so a lighter purple
 LOOKS = {  # colour and shape
     "parameters": (PARAMETER.colour, PARAMETER.marker),
     "gradients": (GRADIENT.colour, GRADIENT.marker),
@@ -20,19 +20,20 @@ LOOKS = {  # colour and shape
     "activations": (STORAGE.colour, STORAGE.marker),
 }
 GREYS = ("#5b6675", "#8b95a3", "#b4bcc7", RULE)
-PALE = (STATE, *GREYS[2:])  # these take dark text
+PALE = (STATE, *GREYS[2:])  # colours under dark text
 
 
 def memory_bars(parts: Mapping[str, int]) -> None:
     """Show the bytes of each part, stacked in one bar.
 
-    parts: name -> bytes; parts whose name is in LOOKS have a special colour. Raises ValueError for
-    no parts, a negative number, or 0 bytes in all.
+    parts: name -> bytes. A part whose name is in LOOKS has a special colour.
+
+    Raises ValueError for no parts, a negative number, or a total of 0 bytes.
     """
     found = {str(name): int(size) for name, size in parts.items()}
     if any(size < 0 for size in found.values()) or not sum(found.values()):
         raise ValueError(
-            f"memory_bars: each number of bytes must be 0 or more, and not all 0, got {found}"
+            f"memory_bars: expected numbers of bytes of 0 or more, with a sum above 0, got {found}"
         )
     present(lambda: draw(found))
 

@@ -23,7 +23,10 @@ COLUMNS = 400  # columns of the drawn curve
 
 @dataclass(frozen=True)
 class Block:
-    """Memory, with the times of its allocation and release (None: not in the record), in ns."""
+    """A block of memory, with the times of its allocation and release in nanoseconds.
+
+    A time that is not in the record is None.
+    """
 
     start: int
     end: int | None
@@ -52,25 +55,26 @@ class Memory:
 
     @cached_property
     def peak(self) -> tuple[float, int]:
-        """The first moment at which the most bytes are allocated, and the number of these bytes."""
+        """The first moment at which the memory is largest, and the number of bytes then."""
         when = max((float(block.start) for block in self.blocks), key=self.held)
         return when, self.held(when)
 
 
 def memory_timeline(events: Sequence[Event], allocations: Sequence[Allocation]) -> None:
-    """Show a profiled step's memory over time, and which operators allocated it at the peak.
+    """Show a profiled step's memory over time, and the operators that allocated the peak's memory.
 
-    events, allocations: as `instruments.traces` reads them from a profile with
-    `profile_memory=True`. Raises ValueError if nothing was allocated.
+    events, allocations: what `instruments.traces` read from a profile with `profile_memory=True`.
+
+    Raises ValueError if nothing was allocated.
     """
     memory = read(events, allocations)
     present(lambda: draw(memory))
 
 
 def read(events: Sequence[Event], allocations: Sequence[Allocation]) -> Memory:
-    """Return the blocks that were made in the record, each with the operator that made it.
+    """Return the blocks that were allocated during the record, each with its operator.
 
-    Blocks from before the record are left out.
+    Blocks that are older than the record are left out.
     """
     if not events or not allocations:
         raise ValueError("memory_timeline: nothing to show; profile with profile_memory=True")

@@ -1,4 +1,4 @@
-"""Messages between ranks as lines in space and time; ranks that wait for ever are red."""
+"""Messages between ranks as lines in space and time. Ranks that wait for ever are red."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ class Lines:
     messages: tuple[Message, ...]
     collectives: tuple[Collective, ...]
     spans: tuple[Span, ...]
-    # rank, start of the wait, words, the ranks that it waits for
+    # for each rank that waits for ever: the rank, the start of the wait, the reason in words, the
+    # awaited ranks
     stuck: tuple[tuple[int, float, str, tuple[int, ...]], ...]
 
 
@@ -50,9 +51,13 @@ def message_lines(
 
     In a live view, controls choose the run and move a cursor.
 
-    runs: what `instruments.world.run` returned or raised, or name -> such a result. run: the run
-    that is shown first. Raises ValueError for no run, an unknown run, more than 8 ranks or 400
-    events, or a run whose messages take no time (give `run` a latency).
+    runs: an Outcome that `instruments.world.run` returned, or a WorldError that it raised, or
+        name -> Outcome or WorldError.
+    run: the name of the run that is shown first.
+
+    Raises ValueError for no run, an unknown run, more than 8 ranks, or more than 400 events. Also
+    raises ValueError if the messages take no time: then call `instruments.world.run` with a
+    latency.
     """
     named = dict(runs) if isinstance(runs, Mapping) else {"": runs}
     if not named:
@@ -67,14 +72,14 @@ def message_lines(
 
 
 def read(run: Outcome | WorldError) -> Lines:
-    """Return the facts of a run, which may be a run that could not end."""
+    """Return the lines of a run. The run may be unable to end."""
     outcome = run.outcome if isinstance(run, WorldError) else run
     world = len(outcome.results)
     require("message_lines", world, "ranks", MOST)
     require("message_lines", len(outcome.log), "events", MOST_EVENTS, 0)
     seconds = max([*(event.end for event in outcome.log), *outcome.clocks], default=0.0)
     if outcome.messages and not seconds:
-        raise ValueError("message_lines: its messages take no time; run it with latency=1.0")
+        raise ValueError("message_lines: the messages take no time: run with latency=1.0")
     spans: list[Span] = []
     for event in outcome.log:
         if isinstance(event, Computed):
@@ -100,7 +105,7 @@ def read(run: Outcome | WorldError) -> Lines:
 
 
 def draw(name: str, lines: Lines, moment: int, rows: int) -> Drawing:
-    """Draw a run with the cursor at a moment. rows: the sheet has room for so many ranks."""
+    """Draw a run with the cursor at a moment, on a sheet that has room for `rows` ranks."""
     canvas = Canvas(f"{name}: {ending(lines)}" if name else ending(lines))
     top = canvas.top + 30
     bottom = top + ROW * rows
@@ -156,8 +161,7 @@ def _draw_messages(axes: Axes, lines: Lines) -> None:
         if len(lines.collectives) <= 6 and x - 50 > edge:
             canvas.text(x, py(0) - 22, one.kind, PARAMETER.colour, "right", size=13)
             edge = x + 10
-    # Draw red dashes from the start of an endless wait, and a red arrow to the rank that is waited
-    # for.
+    # Draw red dashes from the start of an endless wait, and a red arrow to the awaited rank.
     red = GRADIENT.colour
     for place, (rank, since, _, whom) in enumerate(lines.stuck):
         canvas.line([(px(since), py(rank)), (RIGHT, py(rank))], red, 3, dashed=True)
@@ -206,7 +210,7 @@ def doing(lines: Lines, rank: int, at: float) -> str:
 
 
 def in_words(lines: Lines, at: float) -> str:
-    """Say what every rank does at the time ``at``; ranks with the same activity form a group."""
+    """Return in words what the ranks do at the time ``at``, grouped by activity."""
     by_words: dict[str, list[str]] = {}
     for rank in range(lines.world):
         by_words.setdefault(doing(lines, rank, at), []).append(str(rank))

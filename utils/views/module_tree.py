@@ -31,7 +31,7 @@ class Held:
     """A tensor directly in a module."""
 
     name: str
-    # "parameter", "buffer", "shared" (a parameter that came before, at the path `first`), or
+    # "parameter", "buffer", "shared" (a parameter that already came at the path `first`), or
     # "plain" (not registered in any module)
     kind: str
     tensor: Tensor
@@ -45,7 +45,7 @@ class Held:
 
 @dataclass(frozen=True)
 class ModuleRow:
-    """One module: its path, class, direct tensors, and all parameters and bytes below it."""
+    """One module: its path, its class, its direct tensors, and all its parameters and bytes."""
 
     path: str
     kind: str
@@ -61,9 +61,9 @@ class ModuleRow:
 def module_tree(module: nn.Module) -> None:
     """Show the tree of `module`: a line for each part, with its tensors, parameters and bytes.
 
-    A parameter that is registered in two places is counted once. The second place names the first
-    place. Tensors and modules that were only assigned to a list or a plain attribute are marked,
-    because they are not saved, moved or trained. Raises TypeError unless `module` is a module.
+    A parameter that is registered twice is counted once, and its second line has the path of the
+    first. Tensors and modules that are only in a list or a plain attribute are marked, because they
+    are not saved, moved or trained. Raises TypeError unless `module` is a module.
     """
     if not isinstance(module, nn.Module):
         raise TypeError(f"module_tree needs an nn.Module, got {type(module).__name__}")
@@ -98,8 +98,9 @@ def read(module: nn.Module) -> list[ModuleRow]:
 def _held(part: nn.Module, path: str, seen: dict[int, str], registered: set[int]) -> Iterator[Held]:
     """Yield the direct tensors of a module.
 
-    seen: the first path of each registered tensor so far. registered: the ids of all registered
-    tensors; a list of such tensors, as in an LSTM, is skipped.
+    seen: id -> the first path of each registered tensor that already came.
+    registered: the ids of all registered tensors. A list of registered tensors, as in an LSTM, is
+        skipped.
     """
     for kind, own in (("parameter", part._parameters), ("buffer", part._buffers)):
         for name, tensor in own.items():
@@ -162,7 +163,7 @@ def draw(rows: list[ModuleRow]) -> Drawing:
 
 
 def _draw_tensors(canvas: Canvas, y: float, row: ModuleRow) -> float:
-    """Draw a module's direct tensors, in lines as necessary; return the y of the last line."""
+    """Draw a module's direct tensors in one or more lines. Return the y of the last line."""
     x, wide = float(TENSORS_X), COUNT_X - 84 - TENSORS_X
     for one in row.held:
         text = cut(str(one), wide - DOT, size=SMALL, middle=False)
@@ -173,7 +174,7 @@ def _draw_tensors(canvas: Canvas, y: float, row: ModuleRow) -> float:
 
 
 def _marked(canvas: Canvas, x: float, y: float, kind: str, words: str) -> float:
-    """Draw small text after the mark of its kind; return the x at which the next text may begin."""
+    """Draw small text after the mark of its kind. Return the x at which the next may begin."""
     colour, marker = LOOKS[kind]
     canvas.marker(x + 4, y, marker, 7, colour, edge=colour if marker == "x" else "none")
     canvas.text(x + DOT, y, words, colour, size=SMALL)
@@ -181,7 +182,7 @@ def _marked(canvas: Canvas, x: float, y: float, kind: str, words: str) -> float:
 
 
 def twins(rows: list[ModuleRow]) -> dict[str, str]:
-    """Return the path of each module that repeats an earlier sibling -> that sibling's name."""
+    """Return the modules that repeat an earlier sibling: module's path -> sibling's name."""
     found: dict[str, str] = {}
     first: dict[tuple, str] = {}
     for row in rows:

@@ -41,11 +41,13 @@ def my_minigpt(
 
     In a live view, controls choose the subject, the verb and the tense.
 
-    parts: classes that you wrote, by their names in the labs: ``Linear``, ``Embedding``,
-    ``LayerNorm``, ``MultiHead``; and two functions, ``softmax`` of lab 05 and ``flash`` of lab 11.
-    Other parts are read from your saved labs. A part is left out if it is missing, raises an error,
-    or gives other numbers than PyTorch's part; the picture says so. While work is graded, no
-    picture is shown. Raises ValueError for another part, subject, verb or tense.
+    parts: classes and functions that you wrote, by their names in the labs. The classes are
+        ``Linear``, ``Embedding``, ``LayerNorm`` and ``MultiHead``. The functions are ``softmax`` of
+        lab 05 and ``flash`` of lab 11. Parts that you do not pass are read from your saved labs.
+
+    A part is left out if it is missing, raises an error, or gives other numbers than PyTorch's
+    part. The picture then says so. While work is graded, no picture is shown. Raises ValueError for
+    another part, subject, verb or tense.
     """
     if text_only():
         return

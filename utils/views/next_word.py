@@ -25,15 +25,15 @@ PS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1.0)
 class Choice:
     """The remaining words of a row of logits, by their probability, and the picked word."""
 
-    # ids, the likeliest first; equally likely words in the order of their ids
+    # the ids, the likeliest first; words with the same probability are in the order of their ids
     order: tuple[int, ...]
     # the probability of each word at this temperature, before words are cut off
     before: tuple[float, ...]
-    after: tuple[float, ...]  # the same after the cut; removed words have 0
-    # indices into `order` of the remaining words, in the order of their ids, as on the line from 0
-    # to 1
+    after: tuple[float, ...]  # the probability of each word after the cut, 0 for removed words
+    # The remaining words, as indices into `order`. They are in the order of their ids, as on the
+    # line from 0 to 1.
     line: tuple[int, ...]
-    picked: int  # the index that u falls on
+    picked: int  # the index of the word at u
 
 
 def next_word(
@@ -49,9 +49,14 @@ def next_word(
 
     In a live view, controls set temperature, top_k, top_p and u.
 
-    logits: one row, (V,). vocabulary: the V words. temperature, top_k (None for all) and top_p:
-    values from TEMPERATURES, KS and PS. u: at least 0 and below 1. Raises ValueError for other
-    settings or shapes.
+    logits: one row, (V,).
+    vocabulary: the V words.
+    temperature: one of TEMPERATURES.
+    top_k: one of KS, or None for all words.
+    top_p: one of PS.
+    u: the number that picks the word, at least 0 and below 1.
+
+    Raises ValueError for other settings or shapes.
     """
     row = [float(value) for value in logits.detach().cpu().flatten()]
     if logits.dim() != 1 or len(row) != len(vocabulary) or len(row) < 2:
@@ -72,11 +77,11 @@ def next_word(
 
 
 def read(logits: Sequence[float], temperature: float, k: int, p: float, u: float) -> Choice:
-    """Divide by the temperature, keep the k likeliest, then the fewest words that reach p; pick a
-    word.
+    """Divide the logits by the temperature, cut off words, and pick a word.
 
-    The remaining words are on a line from 0 to 1 in the order of their ids, each as wide as its
-    probability; u is on the line of one word. Temperature 0 is the limit: the likeliest word has
+    The k likeliest words remain, and of these the fewest words that reach the probability p. The
+    remaining words are on a line from 0 to 1, in the order of their ids. The width of a word is its
+    probability. The picked word is the word at u. At temperature 0, the likeliest word has
     probability 1.
     """
     row = torch.tensor(logits, dtype=torch.float64)
@@ -145,7 +150,7 @@ def _draw_line(canvas: Canvas, y: float, found: Choice, words: Sequence[str], u:
     canvas.box((MARGIN, y, INNER, 30), IDLE, edge=MUTED, line=0.8)
     for place in found.line:
         box = x, y, found.after[place] * INNER, 30.0
-        # If there were hundreds of words side by side, only their edges would be visible.
+        # With hundreds of narrow words side by side, only edges would be visible.
         if box[2] > EDGED:
             canvas.box(box, VIEW.tint, edge=MUTED, line=0.8)
         narrow |= box[2] <= EDGED

@@ -35,8 +35,11 @@ def online_softmax(
 
     In a live view, controls choose the tile and switch the correction off.
 
-    row: 1 to 32 numbers, which may be -inf. tile: numbers of a tile; at most 8 tiles. step: the
-    tile that is lit, counted from 1, by default the last. Raises ValueError for other numbers.
+    row: 1 to 32 numbers, which may be -inf.
+    tile: the number of numbers in a tile. There may be at most 8 tiles.
+    step: the number of the lit tile, counted from 1, by default the last tile.
+
+    Raises ValueError for other numbers.
     """
     numbers = [float(value) for value in row]
     require("online_softmax", len(numbers), "numbers", MOST)
@@ -54,7 +57,10 @@ def online_softmax(
 
 
 def read(tiles: Sequence[Sequence[float]], correct: bool = True) -> list[Step]:
-    """Return the state after each tile. correct: whether the old sum is multiplied."""
+    """Return the state after each tile.
+
+    correct: whether the old sum is multiplied by the correction.
+    """
     found, m, total = [], -math.inf, 0.0
     for tile in tiles:
         top = max(tile)
@@ -67,7 +73,7 @@ def read(tiles: Sequence[Sequence[float]], correct: bool = True) -> list[Step]:
 
 
 def _exp(value: float, m: float) -> float:
-    """Return exp(value - m); -inf counts nothing, also where m is -inf."""
+    """Return exp(value - m). For a value of -inf, return 0, even if m is -inf."""
     return 0.0 if value == -math.inf else math.exp(value - m)
 
 

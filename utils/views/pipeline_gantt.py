@@ -19,7 +19,7 @@ Schedule = Sequence[Sequence[tuple[str, int]]]
 
 @dataclass(frozen=True)
 class Job:
-    """A micro-batch's forward ("F") or backward ("B") at a stage; a forward takes time 1."""
+    """The forward ("F") or backward ("B") of a micro-batch at a stage. A forward takes time 1."""
 
     stage: int
     kind: str
@@ -63,9 +63,11 @@ def pipeline_gantt(
 
     In a live view, controls choose the schedule and the time that a backward takes.
 
-    schedules: for each stage a list of ("F", k) and ("B", k), in the order in which the stage does
-    them, or several of these by name. schedule: the schedule that is shown first. Raises ValueError
-    for no stages, too many stages, entries of another form, or a repeated entry.
+    schedules: a schedule, or name -> schedule. A schedule has a list for each stage, with entries
+        ("F", k) and ("B", k) in the order in which the stage runs them.
+    schedule: the name of the schedule that is shown first.
+
+    Raises ValueError for no stages, too many stages, entries of another form, or a repeated entry.
     """
     named = dict(schedules) if isinstance(schedules, Mapping) else {"the schedule": schedules}
     if not named:
@@ -90,7 +92,7 @@ def read(schedule: Schedule) -> tuple[tuple[tuple[str, int], ...], ...]:
                     f"{(kind, micro)} at stage {stage}"
                 )
         if len(set(jobs)) != len(jobs):
-            raise ValueError(f"stage {stage} does something twice: {list(jobs)}")
+            raise ValueError(f"stage {stage} has the same entry twice: {list(jobs)}")
     return stages
 
 
@@ -136,7 +138,7 @@ def _needs(stage: int, kind: str, micro: int, last: int) -> list[tuple[int, str,
 
 
 def draw(name: str, chart: Chart, rows: int) -> Drawing:
-    """Draw the chart; rows: the number of stages for which the sheet has room."""
+    """Draw the chart on a sheet that has room for `rows` stages."""
     held = [chart.held(stage) for stage in range(chart.stages)]
     title = f"{chart.length:g} units, {chart.idle:.0%} idle; a stage remembers at most {max(held)}."
     words = (

@@ -1,4 +1,4 @@
-"""Where a port differs from its original: the difference after each stage of a forward pass."""
+"""The differences between a port and its original, after each stage of a forward pass."""
 
 from __future__ import annotations
 
@@ -26,8 +26,10 @@ ABSENT = "not there"
 
 @dataclass(frozen=True)
 class Stage:
-    """One stage: the largest difference relative to the largest value, or infinity with a reason,
-    `why`."""
+    """One stage, and the largest difference relative to the largest value.
+
+    If the values can't be compared, the difference is infinite, and `why` is the reason.
+    """
 
     name: str
     error: float
@@ -35,10 +37,12 @@ class Stage:
 
 
 def port_difference(original: Mapping[str, ArrayLike], port: Mapping[str, ArrayLike]) -> None:
-    """Show how much a port differs after each stage; the first difference that is too large is lit.
+    """Show how much a port differs after each stage. The first difference that is too large is lit.
 
-    original: name -> array or tensor, in the order of the forward pass. port: the same for the
-    port, whose stages have the same names. Raises ValueError for no stages, or more than 40.
+    original: name of a stage -> array or tensor, in the order of the forward pass.
+    port: the same for the port, with the same names.
+
+    Raises ValueError for no stages or more than 40 stages.
     """
     require("port_difference", len(original), "stages", MOST)
     present(lambda: draw(measure(original, port)))

@@ -17,8 +17,8 @@ from utils.views._view import present
 
 MOST_VERSIONS, MOST_PROOFS = 12, 7
 ROW, HEAD, SMALL = 30, 19, 13
-LABEL_W, LINES = 196, 4  # the versions' names; the words below the table
-MOST_WORDS = 340  # the longest text of a refusal, in letters
+LABEL_W, LINES = 196, 4  # the width of the versions' names; the lines of text below the table
+MOST_WORDS = 340  # letters of the longest text of a refusal
 Refusals = Mapping[str, Mapping[str, str | None]]
 
 
@@ -29,9 +29,11 @@ def proof_matrix(
 
     In a live view, controls choose the version and the proof whose result is shown in words.
 
-    versions: name -> the operator, or another object that the proofs take. proofs: name -> a
-    function that raises when it finds a fault. A proof that returns any value has passed. Raises
-    ValueError for no or too many versions or proofs.
+    versions: name -> the operator, or another object that the proofs take.
+    proofs: name -> a function that raises an error when it finds a fault. If the function returns,
+        the version has passed.
+
+    Raises ValueError for no or too many versions or proofs.
     """
     require("proof_matrix", len(versions), "versions", MOST_VERSIONS)
     require("proof_matrix", len(proofs), "proofs", MOST_PROOFS)
@@ -55,7 +57,7 @@ def run(
 
 
 def refusal(check: Callable[[Any], object], version: Any) -> str | None:
-    """The error that `check` raises for a version, in one line. None if `check` raises no error."""
+    """Return the error that `check` raises for a version, in one line, or None."""
     aside = io.StringIO()  # the output that a proof prints is not part of its result
     with (
         contextlib.redirect_stderr(aside),

@@ -1,4 +1,4 @@
-"""An all-reduce around a ring, step by step: which ranks' numbers are in each chunk."""
+"""An all-reduce around a ring, step by step, with the ranks whose numbers are in each chunk."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MOST = 8  # ranks
 
 @dataclass(frozen=True)
 class Cell:
-    """A chunk at one rank: the sum of its numbers or None, and the ranks with numbers in it."""
+    """A chunk at one rank: the sum of its numbers, or None, and the ranks that added numbers."""
 
     total: float | None
     of: frozenset[int]
@@ -32,9 +32,10 @@ class Cell:
 class Ring:
     """All chunks of all ranks after each step.
 
-    states: for each step, for each rank, its chunks. moved: for each step, the chunk that each rank
-    receives in this step. sent: for each step, the bytes that the rank with the most traffic has
-    sent so far.
+    states: after each step, the chunks of each rank.
+    moved: for each step, the chunk that each rank receives in this step.
+    sent: after each step, the bytes that a rank has sent in all steps until then. It is the rank
+        that has sent the most.
     """
 
     states: list[list[list[Cell]]]
@@ -51,8 +52,10 @@ def ring_stepper(tensors: Sequence[Tensor], *, step: int = 0) -> None:
 
     In a live view, a slider chooses the step.
 
-    tensors: one for each of 2 to 8 ranks, all of the same shape. step: 0 to 2 (ranks - 1). Raises
-    ValueError for other numbers of ranks, unequal shapes, or a missing step.
+    tensors: one tensor for each of 2 to 8 ranks. All have the same shape.
+    step: 0 to 2 (ranks - 1).
+
+    Raises ValueError for other numbers of ranks, unequal shapes, or a step that does not exist.
     """
     ring = read(tensors)
     present(lambda at: draw(ring, at), slider("step", step, 0, len(ring.states) - 1))
@@ -76,8 +79,8 @@ def read(tensors: Sequence[Tensor]) -> Ring:
         before, came = [list(own) for own in now], []
         for rank in range(world):
             left = (rank - 1) % world
-            # In each step, the chunk that the left neighbour received last moves on. After one
-            # round the chunk is the sum, and it goes around a second time.
+            # In each step, a rank gets the chunk that its left neighbour received in the previous
+            # step. After one round the chunk is the sum, and it goes around a second time.
             chunk = (left - step) % world
             part, of = before[left][chunk]
             if step < world - 1:
@@ -149,9 +152,9 @@ def draw(ring: Ring, step: int) -> Drawing:
 
 
 def _places(ring: Ring) -> int | None:
-    """The number of decimals for all numbers of all steps: the largest number gets three digits.
+    """Return the number of decimals with which the largest number of all steps has three digits.
 
-    None for unsuitable numbers.
+    Returns None for unsuitable numbers.
     """
     cells = (cell for state in ring.states for own in state for cell in own)
     largest = max((abs(cell.total) for cell in cells if cell.total is not None), default=0.0)
@@ -162,7 +165,7 @@ def _places(ring: Ring) -> int | None:
 
 
 def _written(total: float | None, places: int | None) -> str:
-    """Return a number with this many decimals, or as short as possible for None; never "-0.00"."""
+    """Return a number with `places` decimals, or for None as short as possible. Never "-0.00"."""
     if total is None or places is None:
         return "empty" if total is None else short(total, 6)
     return f"{round(total, places) + 0.0:.{places}f}"

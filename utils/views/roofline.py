@@ -1,4 +1,4 @@
-"""The roofline of memory and compute, and the place of an op below it."""
+"""The roofline of a machine's memory and compute, and an op's position below it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Roof:
 
     @property
     def ridge(self) -> float:
-        """The arithmetic intensity, in FLOP/B, above which compute is the bound, and not memory."""
+        """The arithmetic intensity, in FLOP/B, above which compute is the bound."""
         return self.flops / self.bandwidth
 
     def at(self, intensity: float) -> float:
@@ -37,7 +37,7 @@ class Roof:
 
 @dataclass(frozen=True)
 class Work:
-    """One kernel or op: FLOPs, bytes moved, and the measured seconds, or None."""
+    """One kernel or op: its FLOPs, its moved bytes, and its measured seconds or None."""
 
     name: str
     flops: float
@@ -58,9 +58,12 @@ def roofline(
 ) -> None:
     """Show ops under a machine's roofline: each op's bound, and how near the op is to its bound.
 
-    points: name -> (flops, bytes) or (flops, bytes, seconds); or a function from a batch size to
-    such a dict. In a live view, a slider then sets the batch size. peak_flops: FLOP/s.
-    peak_bandwidth: B/s of memory. Raises ValueError for no points or a number that is not above 0.
+    points: name -> (flops, bytes) or (flops, bytes, seconds), or a function from a batch size to
+        such a dict. In a live view, a slider then sets the batch size.
+    peak_flops: the machine's FLOP/s.
+    peak_bandwidth: the B/s of the machine's memory.
+
+    Raises ValueError for no points, or for a number that is not above 0.
     """
     if not (peak_flops > 0 and peak_bandwidth > 0):
         raise ValueError(
@@ -83,7 +86,10 @@ def roofline(
 
 
 def works(points: Points) -> list[Work]:
-    """`points` as Work; ValueError unless each is (flops, bytes[, seconds]) with all above 0."""
+    """Return `points` as Work.
+
+    Raises ValueError unless each point is (flops, bytes[, seconds]) with numbers above 0.
+    """
     if not points:
         raise ValueError("roofline needs at least one point, got none: pass {name: (flops, bytes)}")
     found = []

@@ -8,16 +8,17 @@ from utils.views._canvas import INNER, MARGIN, RIGHT, Axes, Canvas, Drawing
 from utils.views._numbers import count, require
 from utils.views._view import present
 
-MOST = 2048  # columns; the widest row that is shown
-BAR, HIGH = 44, 150  # the block's height, and the curve's
+MOST = 2048  # columns of the widest row that is shown
+BAR, HIGH = 44, 150  # the height of the block, and the height of the curve
 LEFT = MARGIN + 58
 
 
 def row_lanes(columns: int) -> None:
     """Show the block that a row of `columns` takes, and how many of its lanes are idle.
 
-    columns: 1 to 2048. A program takes one row, in a block of the next power of two. Raises
-    ValueError for another number.
+    A program takes one row. The size of its block is the next power of two.
+
+    columns: 1 to 2048. Raises ValueError for another number.
     """
     require("row_lanes", columns, "columns", MOST)
     present(lambda: draw(columns))

@@ -1,4 +1,4 @@
-"""The tensors that a function saves for its backward: in eager mode, and for cuts of its joint
+"""The tensors that a function saves for its backward, in eager mode and for cuts of its joint
 graph.
 """
 
@@ -21,7 +21,7 @@ from utils.views._view import present
 ROW, BAR, LINES = 36, 24, 4
 LEFT, ROOM = MARGIN + 140, INNER - 140 - 84  # the space of the bars, between names and sizes
 MOST = 7  # saved tensors that are named
-# these operations do no arithmetic, and are not shown
+# operations that do no arithmetic, so they are not shown
 MOVES = ("view", "permute", "expand", "unsqueeze", "getitem")
 CUTS: Mapping[str, tuple[str, float]] = {
     "plain cut": ("plain", 1.0),
@@ -46,11 +46,13 @@ class Way:
 
 
 def saved_bytes(function: Callable[..., Any], *args: Any, way: int = 1) -> None:
-    """Show what `function(*args)` saves for its backward, in eager mode and as it is compiled.
+    """Show what `function(*args)` saves for its backward, in eager mode and when it is compiled.
 
-    At least one argument requires a gradient. way: the view names the tensors of the way with this
-    number; 1 is eager. Raises ValueError if there is no such way or no backward, or if there are
-    several graphs.
+    At least one argument must require a gradient.
+
+    way: the number of the way whose tensors the view names. Number 1 is eager.
+
+    Raises ValueError if there is no such way or no backward, or if there are several graphs.
     """
     require("saved_bytes", way, "ways", 1 + len(CUTS))
     ways = [eager(function, args), *(compiled(name, function, args) for name in CUTS)]
@@ -87,7 +89,7 @@ def _place(tensor: Tensor) -> int:
 
 
 def compiled(name: str, function: Callable[..., Any], args: Sequence[Any]) -> Way:
-    """Return the saved tensors if the joint graph is cut in one of the ways of CUTS."""
+    """Return the saved tensors if the joint graph is cut in the way `name` of CUTS."""
     partition, budget = CUTS[name]
     joint = split(function, *args, partition=partition, budget=budget)
     own = {key: size for key, size in joint.saved.items() if key.startswith("primals")}

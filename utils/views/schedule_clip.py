@@ -1,4 +1,4 @@
-"""A learning-rate schedule and a clip laid over the gradient norms of a run."""
+"""The gradient norms of a run, with a clip and a learning-rate schedule."""
 
 from __future__ import annotations
 
@@ -17,12 +17,14 @@ CLIPS = (0.1, 0.2, 0.5, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0)
 
 
 def schedule_clip(norms: Sequence[float], *, warmup: int = 0) -> None:
-    """Show the norms of a run under a clip, and a learning-rate schedule with a floor for its
-    steps.
+    """Show the gradient norms of a run with a clip, and a learning-rate schedule with a floor.
 
-    norms: the norm of all gradients at each step, before clipping; 2 or more numbers. warmup: the
-    steps in which the rate climbs. In a live view, controls set the warm-up, the floor and the
-    clip. Raises ValueError for fewer norms, or for a longer warmup than the run.
+    In a live view, controls set the warm-up, the floor and the clip.
+
+    norms: the norm of all gradients at each step before clipping, for 2 or more steps.
+    warmup: the number of steps in which the learning rate rises.
+
+    Raises ValueError for fewer norms, or if the warm-up is longer than the run.
     """
     values = [float(norm) for norm in norms]
     if len(values) < 2:

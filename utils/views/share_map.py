@@ -19,12 +19,12 @@ from utils.views._view import present
 LABEL_W, FACTS_W = 110, 190
 LEFT, WIDE = MARGIN + LABEL_W, INNER - LABEL_W - FACTS_W
 STRIP_H, BAR_H, ROW, GROUP_GAP = 26, 14, 27, 24
-NARROW = 3.0  # CSS pixels; byte ranges thinner than this run together
+NARROW = 3.0  # CSS pixels; narrower byte ranges are joined
 
 
 @dataclass(frozen=True)
 class Placed:
-    """A named tensor in its storage; first and last: the bytes [first, last) that it spans."""
+    """A named tensor in its storage. It spans the bytes [first, last)."""
 
     name: str
     layout: Geometry
@@ -32,7 +32,10 @@ class Placed:
     last: int
 
     def reached(self, start: int, stop: int) -> list[tuple[int, int]]:
-        """Return the byte ranges in [start, stop) that the tensor reaches, adjacent ones joined."""
+        """Return the byte ranges in [start, stop) that the tensor reaches.
+
+        Adjacent ranges are joined.
+        """
         size = self.layout.itemsize
         ranges: list[tuple[int, int]] = []
         for k in sorted(self.layout.reached(start // size, -(-stop // size))):
@@ -57,7 +60,7 @@ class Placed:
 
 @dataclass(frozen=True)
 class Storage:
-    """One allocation of `nbytes` and the tensors over it, in the order in which they were given."""
+    """One storage of `nbytes`, and the tensors that use it, in the order of the arguments."""
 
     nbytes: int
     tensors: list[Placed]
@@ -66,9 +69,10 @@ class Storage:
 def share_map(**tensors: Tensor) -> None:
     """Show which tensors share bytes: a strip for each storage, a bar for each tensor in it.
 
-    tensors: the keywords are the names to show, as in share_map(x=x, xt=x.t(),
-    copy=x.t().contiguous()). Raises TypeError for a tensor without strides; ValueError for no
-    tensor.
+    tensors: the keywords are the names in the picture, as in share_map(x=x, xt=x.t(),
+        copy=x.t().contiguous()).
+
+    Raises TypeError for a tensor without strides, and ValueError for no tensor.
     """
     if not tensors:
         raise ValueError("share_map needs at least one tensor, got none: pass share_map(x=x)")
@@ -144,8 +148,8 @@ def _draw_bar(canvas: Canvas, y: float, wide: float, storage: Storage, tensor: P
     if len(spans) > 1:
         first, end = spans[0][0], sum(spans[-1])
         canvas.line([(first, middle), (end, middle)], VIEW.colour)
-    # The bytes are too narrow to draw singly: a pale bar means that the tensor has only some of
-    # them.
+    # Single bytes are too narrow to be drawn. A pale bar means that the tensor reaches only some of
+    # these bytes.
     fill = VIEW.tint if len(spans) == 1 and not tensor.dense else VIEW.colour
     radius = 6 if len(spans) == 1 and spans[0][1] > 14 else 2
     for x, w in spans:
@@ -156,7 +160,7 @@ def _draw_bar(canvas: Canvas, y: float, wide: float, storage: Storage, tensor: P
 
 
 def _spans(tensor: Placed, wide: float, nbytes: int) -> list[tuple[float, float]]:
-    """Return the bytes the tensor reaches as (x, width) in a strip `wide` CSS pixels wide."""
+    """Return the bytes that the tensor reaches as (x, width), in a strip of `wide` CSS pixels."""
     if tensor.last <= tensor.first:
         return []
     scale = wide / nbytes

@@ -50,9 +50,13 @@ def step_counts(
 
     In a live view, a slider sets the size.
 
-    steps: two names -> a function. Each function is called once for each size, with `make(size)`.
-    size: the size that is shown first, by default the largest. Raises ValueError unless there are
-    two steps, for no or too many sizes, or for a missing size.
+    steps: name -> function, for two functions.
+    make: a function that returns the arguments for a size. Each step is called once for each size.
+    sizes: the sizes.
+    size: the size that is shown first, by default the largest size.
+
+    Raises ValueError unless there are two steps, for no or too many sizes, or if `size` is not in
+    `sizes`.
     """
     require("step_counts", len(steps), "steps", 2, 2)
     require("step_counts", len(sizes), "sizes", MOST_SIZES)

@@ -26,18 +26,21 @@ from utils.views._view import present
 
 CELL_W, CELL_H, GAP = 46, 30, 6
 STRIP_COLUMNS, STRIP_ROWS, STRIP_STEP = 16, 4, 56
-LANE = MARGIN + STRIP_COLUMNS * CELL_W + 14  # where the line passes lower rows of the strip
-FACTS_W, ROW_HEADER = 168, 24  # the column of facts left of the grid; the row numbers
+LANE = MARGIN + STRIP_COLUMNS * CELL_W + 14  # the x at which the line passes lower rows
+FACTS_W, ROW_HEADER = 168, 24  # the widths of the facts left of the grid, and of the row numbers
 GRID_ROWS, GRID_COLUMNS, SLAB_COLUMNS, SLAB_GAP = 6, 11, 5, 24
 
 
 def stride_explorer(tensor: Tensor, *, index: int | Sequence[int] | None = None) -> None:
     """Show where the elements of `tensor` are in its storage, with one element lit in both.
 
-    tensor: any strided tensor, of any shape, dtype, device; of a large tensor, a part is shown.
-    index: the element to light, one number for each dimension. A live view has a slider for each
-    dimension. Raises TypeError for a tensor without strides; IndexError for an index that doesn't
-    fit.
+    A live view has a slider for each dimension.
+
+    tensor: any strided tensor, with any shape, dtype and device. If the tensor is large, only a
+        part is shown.
+    index: the index of the lit element, one number for each dimension.
+
+    Raises TypeError for a tensor without strides, and IndexError for an index that doesn't fit.
     """
     layout = geometry(tensor)
     start = () if layout.empty else full_index(layout.shape, index)
@@ -47,7 +50,7 @@ def stride_explorer(tensor: Tensor, *, index: int | Sequence[int] | None = None)
 
 
 def draw(tensor: Tensor, index: tuple[int, ...]) -> Drawing:
-    """Draw the tensor with the element at `index` lit; an empty view ignores `index`."""
+    """Draw the tensor with the element at `index` lit. An empty view ignores `index`."""
     layout = geometry(tensor)
     index = () if layout.empty else index
     return _Sheet(tensor, layout, index).finish(describe(tensor, layout, index))
@@ -95,7 +98,7 @@ def describe(tensor: Tensor, layout: Geometry, index: tuple[int, ...]) -> str:
 
 
 class _Sheet:
-    """Draws everything on a canvas for a lit index; the index is () for an empty or 0-D view."""
+    """Draws everything on a canvas for a lit index, which is () for an empty or 0-D view."""
 
     def __init__(self, tensor: Tensor, layout: Geometry, index: tuple[int, ...]) -> None:
         self.tensor, self.layout, self.index = tensor, layout, index
@@ -103,8 +106,7 @@ class _Sheet:
         whole = layout.length <= STRIP_COLUMNS * STRIP_ROWS
         most = STRIP_COLUMNS * (STRIP_ROWS if whole else STRIP_ROWS // 2)
         self.strip = window(layout.length, self.lit or 0, most, STRIP_COLUMNS)
-        # The grid shows the last three dimensions. The dimensions before these are fixed at the lit
-        # index.
+        # The grid shows the last three dimensions. Earlier dimensions are fixed at the lit index.
         self.leading = index[:-3]
         self.shape = (1, 1, 1, *layout.shape)[-3:]
         self.corner: Any = (0, 0, 0, *index)[-3:]
@@ -196,7 +198,7 @@ class _Sheet:
 
         reached = layout.reached(self.strip.start, self.strip.stop)
         values = storage_values(self.tensor, self.strip.start, self.strip.stop)
-        # If addresses are long, only every second or fourth cell has one.
+        # If addresses are long, only every second or fourth cell has an address.
         wide = text_width(str(self.strip.stop * layout.itemsize), size=SMALL) + 8
         every = 1 if wide <= CELL_W else 2 if wide <= 2 * CELL_W else 4
         for k in self.strip:
@@ -242,7 +244,7 @@ class _Sheet:
             self._draw_headers(plane)
 
     def _draw_headers(self, plane: int) -> None:
-        """Draw row and column numbers of a slab; the numbers of the lit element are in ink."""
+        """Draw the row and column numbers of a slab. The numbers of the lit element are darker."""
         canvas, here = self.canvas, plane == self.corner[0]
         for row in self.rows if len(self.layout.shape) > 1 else ():
             x, y = self._grid_xy((plane, row, self.columns.start))
@@ -259,7 +261,7 @@ class _Sheet:
             canvas.text(x, y + 6, f"[{fixed}, :, :]", ink, size=SMALL, mono=True)
 
     def _draw_wire(self) -> None:
-        """Draw a line from the strip's lit cell to the grid's lit cell; it crosses no number."""
+        """Draw a line from the strip's lit cell to the grid's lit cell. It crosses no number."""
         assert self.lit is not None
         x, y = self._strip_xy(self.lit)
         end = self._grid_xy(self.corner)

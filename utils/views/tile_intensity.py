@@ -1,4 +1,4 @@
-"""The bytes and FLOPs of a tiled product, and the place of its tile below a machine's roofline."""
+"""The bytes and FLOPs of a tiled product, and its position below a machine's roofline."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ BLOCKS = (16, 32, 64, 128, 256)
 PANEL, GAP = 290, 12  # the room of the three matrices, and the gap between two of them
 LEAST = 56  # CSS pixels of a matrix's shorter side
 LEFT, HIGH = MARGIN + PANEL + 126, 250  # the plot of the roofline
-MOST_LINES = 20  # tiles along a side whose borders are drawn
+MOST_LINES = 20  # if a side has more tiles, their borders are not drawn
 LEAST_TILE = 4  # CSS pixels of a tile's side
 
 
 @dataclass(frozen=True)
 class Cost:
-    """A product (m, k) @ (k, n) in tiles: what it computes and what it moves."""
+    """A product (m, k) @ (k, n) in tiles, with its operations and its moved bytes."""
 
     m: int
     n: int
@@ -45,7 +45,7 @@ class Cost:
 
     @property
     def bytes(self) -> int:
-        """Bytes loaded and stored; masked places move nothing, and nothing is in a cache."""
+        """The bytes loaded and stored, without masked lanes and without a cache."""
         loaded = self.m * self.k * self.across + self.k * self.n * self.down
         return self.itemsize * (loaded + self.m * self.n)
 
@@ -55,7 +55,7 @@ class Cost:
 
     @property
     def once(self) -> float:
-        """The intensity if each number moved once: that of a single tile."""
+        """The intensity if each number moved once, as with a single tile."""
         numbers = self.m * self.k + self.k * self.n + self.m * self.n
         return self.flops / (self.itemsize * numbers)
 
@@ -71,13 +71,16 @@ def tile_intensity(
     peak_flops: float,
     peak_bandwidth: float,
 ) -> None:
-    """Show how often a tiled product (m, k) @ (k, n) loads its inputs, and what then bounds it.
+    """Show how often a tiled product (m, k) @ (k, n) loads its inputs, and its bound on a machine.
 
     In a live view, controls set the height and the width of a tile of the result.
 
-    block_m, block_n: 16, 32, 64, 128 or 256. itemsize: bytes of a number. peak_flops: FLOP/s.
-    peak_bandwidth: B/s of memory. Raises ValueError for a number that is not above 0, or another
-    block.
+    block_m, block_n: the height and the width of a tile: 16, 32, 64, 128 or 256.
+    itemsize: the bytes of a number.
+    peak_flops: the machine's FLOP/s.
+    peak_bandwidth: the B/s of the machine's memory.
+
+    Raises ValueError for a number that is not above 0, or for another block.
     """
     given: dict[str, float] = {"m": m, "n": n, "k": k, "itemsize": itemsize}
     given |= {"peak_flops": peak_flops, "peak_bandwidth": peak_bandwidth}
@@ -129,7 +132,7 @@ def duration(seconds: float) -> str:
 
 
 def _draw_matrices(canvas: Canvas, cost: Cost, top: float) -> None:
-    """Draw a left of the result and b above it, with the strips of the tile in the middle."""
+    """Draw a to the left of the result, b above it, and the strips for the tile in the middle."""
     sides = [cost.m, cost.n, cost.k]
     scale = (PANEL - GAP) / max(cost.k + cost.n, cost.k + cost.m)
     m, n, k = (max(side * scale, LEAST) for side in sides)

@@ -1,6 +1,6 @@
-"""In which order programs take the tiles of a product, and the strips of its inputs that they need.
+"""The order in which programs take the tiles of a product, and the strips of inputs that they load.
 
-Programs that run at the same time share what they load, if the cache still has it.
+Programs that run at the same time can share a loaded strip, if it is still in the cache.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from utils.views._view import present
 MOST = 12  # tiles along a side
 PLACE = tuple[int, int]
 SIDE, STRIP, GAP = 340, 30, 10  # the result's longer side; the width of an input's strip
-NOTES = 330  # where the words begin, from the right edge
+NOTES = 330  # the distance of the text's start from the right edge
 
 Order = Callable[[int, int, int, int], tuple[int, int]]
 
@@ -30,9 +30,14 @@ def tile_order(
     In a live view, controls choose the group and the wave.
 
     order: a function of (program, down, across, group) that returns (row, column) of the program's
-    tile. down, across: tiles of the result, 1 to 12 each. group: 1, 2, 3, … up to `down`. at_once:
-    the number of programs in a wave. wave: the lit wave, counted from 1. Raises ValueError for
-    numbers outside these bounds, or if the order does not visit each tile once.
+        tile.
+    down, across: the numbers of tiles from top to bottom and from left to right, each 1 to 12.
+    group: the argument `group` of `order`, from 1 to `down`.
+    at_once: the number of programs in a wave.
+    wave: the lit wave, counted from 1.
+
+    Raises ValueError for numbers outside these bounds, or if the order does not visit each tile
+    once.
     """
     require("tile_order", down, "tiles from top to bottom", MOST)
     require("tile_order", across, "tiles from left to right", MOST)
@@ -49,7 +54,10 @@ def tile_order(
 
 
 def read(order: Order, down: int, across: int, group: int) -> list[PLACE]:
-    """Return the tile (row, column) of each program; ValueError unless each tile occurs once."""
+    """Return the tile (row, column) of each program.
+
+    Raises ValueError unless each tile occurs once.
+    """
     programs = range(down * across)
     visits = [(int(r), int(c)) for r, c in (order(p, down, across, group) for p in programs)]
     if missing := {(r, c) for r in range(down) for c in range(across)} - set(visits):
@@ -61,7 +69,7 @@ def read(order: Order, down: int, across: int, group: int) -> list[PLACE]:
 
 
 def strips(visits: Sequence[PLACE], at_once: int) -> list[tuple[set[int], set[int]]]:
-    """Return for each wave the rows of a and the columns of b that its programs load."""
+    """Return for each wave the rows of `a` and the columns of `b` that the wave loads."""
     waves = [visits[k : k + at_once] for k in range(0, len(visits), at_once)]
     return [({r for r, _ in some}, {c for _, c in some}) for some in waves]
 

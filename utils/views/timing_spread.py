@@ -1,4 +1,4 @@
-"""The timings of two versions as two clouds of points, with quartiles, in the order of the runs."""
+"""The timings of two versions: two clouds of points with quartiles, and the runs in order."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ ROW, HIGH, LEFT = 74, 190, 118
 LOOKS = (STORAGE, GRADIENT)
 MOST = 400
 FEW = 5  # with fewer runs, no conclusion is possible
-BEYOND = 6  # times the middle half's width: points further above it are drawn at the edge
+# Points that are further above the middle half than BEYOND times its width are drawn at the edge.
+BEYOND = 6
 
 
 def timing_spread(timings: Mapping[str, Sequence[float]]) -> None:
@@ -24,8 +25,10 @@ def timing_spread(timings: Mapping[str, Sequence[float]]) -> None:
 
     In a live view, a slider sets how many of the first runs of each version are used.
 
-    timings: two names -> seconds of each run, in order. Raises ValueError unless there are two
-    names, for no or too many runs, or for a time of 0 or less.
+    timings: name -> the seconds of each run, in order, for two versions.
+
+    Raises ValueError unless there are two versions, for no or too many runs, or for a time of 0 or
+    less.
     """
     found = read(timings)
     most = max(len(times) for times in found.values())
@@ -38,12 +41,14 @@ def read(timings: Mapping[str, Sequence[float]]) -> dict[str, list[float]]:
     for name, times in found.items():
         require("timing_spread", len(times), f"runs of {name!r}", MOST)
         if not all(0 < t < 1e9 for t in times):
-            raise ValueError(f"timing_spread: seconds above 0, got {min(times) / 1e3} in {name!r}")
+            raise ValueError(
+                f"timing_spread: expected seconds above 0, got {min(times) / 1e3} in {name!r}"
+            )
     return found
 
 
 def quartiles(times: Sequence[float]) -> list[float]:
-    """Return the quartiles: a quarter, half and three quarters of the times are below these."""
+    """Return the quartiles: a quarter, half and three quarters of the times are below them."""
     return [float(each) for each in np.percentile(times, (25, 50, 75))]
 
 
@@ -99,7 +104,8 @@ def _draw_cloud(
 ) -> None:
     left, x, right = (axes.px(min(each, high)) for each in quarters)
     canvas.box((left, top + 8, right - left, ROW - 16), look.tint, edge=look.colour)
-    # Spread downward in a fixed pattern, so that points of similar time do not hide each other.
+    # The points are spread downward in a fixed pattern, so that points of similar times do not hide
+    # each other.
     for j, t in enumerate(times):
         box = (axes.px(min(t, high)) - 2.5, top + 13.5 + (11 * j) % (ROW - 32), 5.0, 5.0)
         canvas.box(box, "none" if t > high else look.colour, edge=look.colour, radius=2)

@@ -32,14 +32,17 @@ def two_lanes(
 
     In a live view, controls choose the trace and move the cursor.
 
-    traces: name -> events (`instruments.traces.Event`): names, starts and durations in nanoseconds,
-    lanes, and a correlation that connects a launch with the launched event. Events of whole steps
-    are left out. at: the position of the cursor, in steps of half a per cent. Raises ValueError for
-    no trace, an unknown or empty trace, or a cursor outside 0 to 200.
+    traces: name -> events (`instruments.traces.Event`). An event has a name, a start and a duration
+        in nanoseconds, and a lane. A correlation connects a launch with the launched event. Events
+        of whole steps are left out.
+    trace: the name of the trace that is shown first.
+    at: the position of the cursor, in steps of half a per cent.
+
+    Raises ValueError for no trace, an unknown or empty trace, or a cursor outside 0 to 200.
     """
     found = {str(name): read(events) for name, events in traces.items()}
     if not found or not all(found.values()):
-        raise ValueError("two_lanes needs at least one trace, and in each an event")
+        raise ValueError("two_lanes needs at least one trace, and an event in each trace")
     present(
         lambda name, place: draw(name, found[name], place, max(map(height_of, found.values()))),
         choice("trace", next(iter(found)) if trace is None else trace, list(found)),
@@ -53,7 +56,7 @@ def read(events: Sequence[Event]) -> list[Event]:
 
 
 def rows_of(lane: str) -> int:
-    """Return a lane's number of rows: one for each kind of host event, or one for a stream."""
+    """Return how many rows a lane has: for the host a row for each kind, for a stream one row."""
     return 1 if lane.startswith("gpu") else len(KINDS)
 
 
@@ -77,10 +80,10 @@ def running(events: Sequence[Event], lane: str, at: float) -> list[str]:
 
 
 def outside_in(events: Sequence[Event]) -> list[Event]:
-    """Return the events in order of their starts, an outer event before the events inside it.
+    """Return the events in the order of their starts. An outer event is before its inner events.
 
-    A trace records an event when it ends. So if two events have the same start and end, the later
-    one is the outer event.
+    A trace records an event when it ends. So if two events have the same start and the same end,
+    the event that was recorded later is the outer event.
     """
     latest = list(events)[::-1]
     return sorted(latest, key=lambda e: (e.start, _row(e), -e.duration))
@@ -91,7 +94,7 @@ def _row(event: Event) -> int:
 
 
 def queued(events: Sequence[Event], at: float) -> int:
-    """Return the number of device events that were launched before a time and have not begun."""
+    """Return the number of device events that are launched, but not yet begun, at a time."""
     launched = {
         e.correlation
         for e in events
@@ -101,7 +104,7 @@ def queued(events: Sequence[Event], at: float) -> int:
 
 
 def draw(name: str, events: Sequence[Event], place: int, height: int) -> Drawing:
-    """Draw one trace with the cursor at a place. height: the height of all lanes on the sheet."""
+    """Draw one trace with the cursor at `place`. The lanes together have this `height`."""
     first, last = min(e.start for e in events), max(e.end for e in events)
     whole = max(1, last - first)
     at = first + (last - first) * place / PLACES
@@ -151,7 +154,7 @@ def draw(name: str, events: Sequence[Event], place: int, height: int) -> Drawing
 
 
 def _draw_lane(axes: Axes, events: Sequence[Event], top: float) -> dict[int, tuple[float, float]]:
-    """Draw the bars of a lane; return where each event begins."""
+    """Draw the bars of a lane, and return the position at which each event begins."""
     canvas, px = axes.canvas, axes.px
     starts: dict[int, tuple[float, float]] = {}
     labelled = [0] * len(KINDS)  # where the last label of each row ends, in time

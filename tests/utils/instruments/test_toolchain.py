@@ -106,7 +106,7 @@ def test_cxx_decides_as_it_does_for_inductor(machine, monkeypatch):
     monkeypatch.setenv("CXX", "/nowhere/icpx")
     assert cxx() == "/nowhere/icpx"
     assert inductor_lacks().tools == ("icpx",)
-    assert inductor_lacks().how == "CXX names it; unset CXX, or let it name a program"
+    assert inductor_lacks().how == "unset CXX, or set CXX to a compiler that exists"
 
 
 @pytest.mark.parametrize("wanted", ["/bin/true", "/nowhere/g++"])

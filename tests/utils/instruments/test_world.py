@@ -162,9 +162,9 @@ def test_waiting_for_a_finished_rank_is_reported():
         (("sned", 1, torch.ones(1)), "there is no request 'sned'"),
         (("send", 1), "expected"),
         (("send", 0, torch.ones(1)), "a rank can't send to itself"),
-        (("send", True, torch.ones(1)), "whole numbers from 0 to 1"),
-        (("recv", 2), "whole numbers"),
-        (("recv", -1), "whole numbers"),
+        (("send", True, torch.ones(1)), "whole number from 0 to 1"),
+        (("recv", 2), "whole number from 0 to 1"),
+        (("recv", -1), "whole number from 0 to 1"),
         (("send", 1, 3.0), "expected a tensor, got float"),
         (("all_reduce", torch.ones(1), "mean"), "expected one of 'sum', 'max'"),
         (("all_reduce", torch.ones(1), ["sum"]), "expected one of"),
@@ -263,7 +263,7 @@ def test_in_a_sum_a_rank_may_count_for_several():
     assert came.results == [([3, 6], [10, 20], [3, 6])] * 2
     came = run(program, 2, mine, counts=lambda tensor: [0, tensor.numel()])
     assert came.results == [([20, 40], [10, 20], [20, 40])] * 2
-    with pytest.raises(ValueError, match="3 counts for 2 ranks"):
+    with pytest.raises(ValueError, match="counts has 3 items for 2 ranks"):
         run(program, 2, mine, counts=[1, 1, 1])
 
 
@@ -380,5 +380,5 @@ def test_no_clock_overflows():
     def program(rank, world):
         yield "compute", 10**400
 
-    with pytest.raises(BadRequest, match="seconds are a number from 0 to 1e"):
+    with pytest.raises(BadRequest, match="the seconds must be a number from 0 to 1e"):
         run(program, 1)

@@ -74,7 +74,7 @@ def test_tritons_message_about_a_wrong_kernel_is_shown():
 
 
 def test_arguments_must_be_complete():
-    with pytest.raises(ValueError, match="add takes x_ptr, y_ptr, n, BLOCK, KIND: list each once"):
+    with pytest.raises(ValueError, match="x_ptr, y_ptr, n, BLOCK, KIND: list each argument once"):
         compile_kernel(add, {"x_ptr": "*fp32"}, {"BLOCK": 256})
 
 

@@ -1,8 +1,8 @@
 """Graphs, guards, saved tensors and code of `torch.compile`, as plain values.
 
 This package wraps the compiler's private interface (of torch 2.13) for lessons and views. Every
-function starts with an empty compiler (`torch._dynamo.reset`), so that its result depends only on
-its arguments. If this machine can't compile code, a notebook's cell says so in one line.
+function starts with an empty compiler (`torch._dynamo.reset`), so that a result depends only on the
+function's arguments. If this machine can't compile code, a notebook's cell says so in one line.
 """
 # ruff: noqa: F401  the names of the room
 

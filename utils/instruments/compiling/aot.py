@@ -18,7 +18,8 @@ class Split:
     joint: fx.Graph  # forward and backward in one graph
     forward: fx.Graph  # its last outputs are the saved tensors
     backward: fx.Graph
-    # the tensors that the forward saves for the backward: name -> bytes; a view has its base's name
+    # the tensors that the forward saves for the backward: name -> bytes. A view has the name of its
+    # base.
     saved: dict[str, int]
     again: tuple[str, ...]  # the names of forward nodes that the backward repeats
 
@@ -28,10 +29,11 @@ def split(
 ) -> Split:
     """Return the joint graph of `function(*args)`, cut into a forward and a backward.
 
-    partition: "plain" saves the tensors that the backward's nodes use; "min-cut", which Inductor
-    uses, may compute a value again if that is cheaper than saving it. budget: 0 to 1, the share of
-    the bytes that min-cut may save (`activation_memory_budget`). Raises ValueError unless there is
-    exactly one such graph.
+    partition: "plain" saves the tensors that the backward's nodes use. "min-cut", which Inductor
+        uses, may compute a value again if this is cheaper than saving it.
+    budget: 0 to 1, the share of the bytes that min-cut may save (`activation_memory_budget`).
+
+    Raises ValueError unless compiling `function(*args)` makes exactly one graph with a gradient.
     """
     from torch._dynamo.backends.common import aot_autograd
     from torch._functorch import config, partitioners
@@ -73,7 +75,7 @@ def split(
 
 
 def _base(node: fx.Node) -> fx.Node:
-    """Return the node whose memory a view shares; for a node that is no view, the node itself."""
+    """Return the node whose memory a view shares. Return any other node unchanged."""
     while getattr(node.target, "is_view", False) and isinstance(node.args[0], fx.Node):
         node = node.args[0]
     return node

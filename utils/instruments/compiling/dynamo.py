@@ -19,7 +19,7 @@ CHECKS = re.compile(r"\+- (?P<kind>[A-Z_]+): (?P<what>.*?)\s*(?:  # .*)?$")
 
 
 def captured(function: Callable[..., Any], *args: Any) -> list[fx.GraphModule]:
-    """Return Dynamo's graphs of `function(*args)`, in the order in which they ran."""
+    """Return Dynamo's graphs of `function(*args)` in the order in which they run."""
     found: list[fx.GraphModule] = []
     fresh(function, _collecting(found))(*args)
     return found
@@ -41,8 +41,8 @@ class Kept:
     code: types.CodeType  # the bytecode that replaced the function's bytecode
     # the guards as (kind, what is checked), in the order in which they are tried
     checks: tuple[tuple[str, str], ...]
-    # called with the function's arguments by name; returns the reason why this version can't be
-    # used for these arguments, or None
+    # A function that takes the compiled function's arguments by name. It returns the reason why
+    # these arguments can't use this version, or None.
     refusal: Callable[..., str | None]
 
 
@@ -76,8 +76,8 @@ class Answer:
     """The result of one call of a compiled function."""
 
     graphs: int  # the number of graphs after the call
-    # for each version before the call, why the version refused the call; None for a version that
-    # takes it
+    # for each version that existed before the call: the reason why it refused the call, or None if
+    # it did not refuse
     refusals: tuple[str | None, ...]
     # the number of the version that ran; None if the function ran without the compiler
     used: int | None
@@ -119,8 +119,8 @@ def _refusal(manager: Any, names: Mapping[str, Any]) -> str | None:
 def listening(**artifacts: Any) -> Iterator[list[str]]:
     """Collect the compiler's log messages, instead of printing them.
 
-    artifacts: switches of `torch._logging.set_logs` and TORCH_LOGS, such as `graph_breaks=True`;
-    without a switch, only warnings are logged. At the end, the switches are set back.
+    artifacts: switches of `torch._logging.set_logs` and TORCH_LOGS, such as `graph_breaks=True`.
+        Without a switch, only warnings are logged. At the end, the switches are reset.
     """
     before = copy.deepcopy(torch._logging._internal._get_log_state())
     said: list[str] = []

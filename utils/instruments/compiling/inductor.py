@@ -39,10 +39,10 @@ class Pass:
     # the lines of Python whose operations are in the pass, in the order of the file
     lines: tuple[str, ...]
     operators: tuple[str, ...]  # the names of its operators
-    reads: dict[str, int]  # buffers and inputs that it loads: name -> bytes
+    reads: dict[str, int]  # buffers and inputs that the pass loads: name -> bytes
     # buffers that the pass stores: name -> bytes, without values that exist only within the pass
     writes: dict[str, int]
-    library: bool  # whether it is a call of a library, and not Inductor's code
+    library: bool  # whether the pass is a call of a library, and not Inductor's code
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Written:
 
     code: str  # its text
     passes: tuple[Pass, ...]  # the scheduler's groups, in order
-    backward: bool  # whether it is the module of the backward
+    backward: bool  # whether the module is for the backward
 
 
 def written(
@@ -59,11 +59,13 @@ def written(
 ) -> list[Written]:
     """Return Inductor's code for `function(*args)`, without building or running it.
 
-    For "cuda" the tensors are fakes, and Inductor compiles only the forward, for an H100 (HOPPER).
-    It writes the same code as on an H100, if the code depends only on the figures in HOPPER. With
-    `backward` the result includes the backward's module if an argument requires a gradient. For
-    "cpu" NoCompiler is raised if C++ can't be compiled, because Inductor asks the compiler which of
-    the processor's instructions it supports.
+    device: "cpu" or "cuda". For "cuda", Inductor gets fake tensors, and writes only the forward.
+        The code is the code for an H100, if it depends only on the figures in HOPPER.
+    backward: whether to include the module for the backward. It exists if an argument requires a
+        gradient.
+
+    For "cpu", Inductor asks the C++ compiler which of the processor's instructions it supports. So
+    NoCompiler is raised if C++ can't be compiled.
     """
     from torch._functorch import config as functorch
     from torch._inductor import config as inductor
@@ -91,13 +93,13 @@ def written(
 
     with contextlib.ExitStack() as stack:
         stack.enter_context(mock.patch.object(GraphLowering, "compile_to_module", instead))
-        # The module that was caught must not stay in the cache: another call would get a module
-        # without code.
+        # NotBuilt must not get into the cache. Otherwise another call would get a module without
+        # code.
         stack.enter_context(inductor.patch(force_disable_caches=True))
         stack.enter_context(functorch.patch(force_non_lazy_backward_lowering=backward))
         stack.enter_context(listening())
         stack.enter_context(warnings.catch_warnings())
-        warnings.simplefilter("ignore")  # warns that the caches are off
+        warnings.simplefilter("ignore")  # a warning that the caches are off
         if device == "cuda":
             args = stack.enter_context(_described_gpu(args))
         with contextlib.suppress(NotRun):
@@ -107,7 +109,7 @@ def written(
 
 
 class NotRun(Exception):
-    """Raised when a module would run that was written but not built."""
+    """A module was called that Inductor has written, but not built."""
 
 
 def _is_part(group: Any) -> bool:
@@ -149,7 +151,7 @@ def _pass(lowering: Any, group: Any) -> Pass:
 
 
 def _parts(lowering: Any, name: str) -> list[Any]:
-    """Return the buffers of a library call with several results: each has one of the results."""
+    """Return the buffers of a library call with several results, one buffer for each result."""
     users = (user.node for user in lowering.scheduler.name_to_buf[name].users)
     parts = (user for user in users if hasattr(user, "get_outputs") and _is_part(user))
     return [buffer for user in parts for buffer in user.get_outputs()]
@@ -158,7 +160,7 @@ def _parts(lowering: Any, name: str) -> list[Any]:
 def _buffer_bytes(lowering: Any, name: str) -> int:
     buffer = lowering.try_get_buffer(name)
     size = None if buffer is None else buffer.maybe_get_size()
-    if size is None:  # several results at once, each with a separate buffer
+    if size is None:  # a call with several results: each result has a separate buffer
         return 0
     return math.prod(int(length) for length in size) * buffer.get_dtype().itemsize
 
@@ -171,7 +173,7 @@ def _described_gpu(args: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
     from torch._subclasses import FakeTensorMode
 
     told = DeviceProperties(type="cuda", index=0, cc=90, **HOPPER)
-    # A torch without CUDA treats any GPU as AMD's, and reads the name of the GPU's architecture.
+    # A torch without CUDA takes any GPU for an AMD GPU, and reads the name of the architecture.
     names = {"name": "H100", "gcnArchName": "H100"}
     shown = types.SimpleNamespace(**HOPPER, **names, minor=0, total_memory=80 * 2**30)
     joint_graph.lazy_init(torch.device("cpu"))
@@ -198,9 +200,10 @@ def _described_gpu(args: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
 
 
 def loops(code: str) -> str:
-    """Return the loops of a C++ module of Inductor in a readable form, with the same statements.
+    """Return the loops of a C++ module that Inductor wrote, in a readable form.
 
-    Casts of numbers and conditions that are always true are left out; indentation replaces braces.
+    The statements stay the same. Casts of numbers are left out, and so are conditions that are
+    always true. Indentation replaces braces.
     """
     return "\n\n".join(_tidy(body) for body in KERNEL.findall(code))
 

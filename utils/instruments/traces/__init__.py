@@ -1,8 +1,8 @@
 """Traces as plain values: the name, lane, start and end of each event.
 
 Events come from a profile (`of_profile`), from a Chrome trace in a file (`of_chrome_trace`), or
-from the record of a MiniGPT step on a CPU (`recorded_step`). Other events come from a model of a
-machine with a GPU, with random noise (`drawn`); they were never measured.
+from the record of a MiniGPT step on a CPU (`recorded_step`). The events of `drawn` were never
+measured: they come from a model of a machine with a GPU, with random noise.
 """
 # ruff: noqa: F401  the names of the room
 

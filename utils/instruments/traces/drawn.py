@@ -13,13 +13,13 @@ from collections.abc import Iterator
 from utils.instruments.traces.events import Event
 
 KINDS = ("loader", "python", "sync", "copy", "launches", "compute")
-"""The main cost of a drawn trace; each except the last is a bottleneck."""
+"""The main cost of a drawn trace. Each kind except the last is a bottleneck."""
 
 COVERED = ("nothing", "loader", "python", "sync", "copy", "launches")
 LOADER = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"
-QUEUE, SIDE = "gpu 7", "gpu 20"  # streams: for kernels, and for copies without a wait
+QUEUE, SIDE = "gpu 7", "gpu 20"  # the stream of kernels, and of copies for which nothing waits
 NOISE = 0.25  # standard deviation of the logarithm of each duration
-LATENCY = 4500  # from the launching call to the start on an idle device
+LATENCY = 4500  # nanoseconds from the launching call to the start on an idle device
 
 # (operator, kernel) of a training step
 FORWARD = (
@@ -41,15 +41,21 @@ OPTIMIZER = (("aten::_foreach_lerp_", "multi_tensor_apply_kernel"),)
 
 
 def drawn(kind: str, seed: int | str, steps: int = 2, covered: str | None = None) -> list[Event]:
-    """Return a trace of some training steps that spend most of their time on one thing.
+    """Return a trace of some training steps that spend most of their time on one kind of work.
 
-    kind: one of ``KINDS``: waiting for the data ``loader``; ``python`` between the operators; a
-    hidden ``sync`` after small operators; a ``copy`` that the whole step waits for; ``launches`` of
-    small kernels; or ``compute``, which is not a bottleneck. seed: for the program's sizes and the
-    noise; the same seed gives the same trace. steps: the number of training steps. covered: work
-    that runs during one long kernel, so that it takes no extra time: one of ``COVERED``, by default
-    a random one. Returns the events in order of their starts, an outer event before the events
-    inside it.
+    kind: the kind of work, one of ``KINDS``:
+        loader      the step waits for the next batch
+        python      Python code between the operators
+        sync        a hidden synchronization after each small operator
+        copy        a copy for which the whole step waits
+        launches    launches of small kernels
+        compute     kernels, which are not a bottleneck
+    seed: decides the sizes and the noise. The same seed gives the same trace.
+    steps: the number of training steps.
+    covered: additional work during one long kernel, which takes no extra time: one of ``COVERED``,
+        by default a random one.
+
+    Returns the events in the order of their starts. An outer event is before its inner events.
     """
     for word, known in ((kind, KINDS), (covered or "nothing", COVERED)):
         if word not in known:
@@ -69,7 +75,7 @@ class _Machine:
     def __init__(self, generator: random.Random):
         self.generator = generator
         self.clock = generator.randint(0, 9000)
-        self.free = {QUEUE: 0, SIDE: 0}  # when each stream will have finished all its work
+        self.free = {QUEUE: 0, SIDE: 0}  # the time at which each stream has done all its work
         self.events: list[Event] = []
         self.launched = generator.randint(100, 900)
 
@@ -78,12 +84,12 @@ class _Machine:
         return max(100, round(ns * math.exp(self.generator.gauss(0, NOISE))))
 
     def work(self, ns: float) -> None:
-        """Keep the host busy with Python, which a trace does not show."""
+        """Let the host run Python code, which a trace does not show."""
         self.clock += self.around(ns)
 
     @contextlib.contextmanager
     def host(self, name: str, kind: str, correlation: int | None = None) -> Iterator[None]:
-        """Record an event of the host; it contains the events inside the ``with`` block."""
+        """Record an event of the host, which contains the events of the ``with`` block."""
         start = self.clock
         yield
         self.events.append(Event(name, start, self.clock - start, "cpu", kind, correlation))
@@ -114,7 +120,7 @@ class _Machine:
             self.work(400)
 
     def synchronize(self) -> None:
-        """Wait until the queue is empty; the answer takes a while to arrive."""
+        """Wait until the queue is empty, and then until the host gets the message about it."""
         with self.host("cudaStreamSynchronize", "call"):
             self.clock = max(self.clock, self.free[QUEUE]) + self.around(7000)
 
@@ -126,7 +132,10 @@ class _Machine:
             self.work(300)
 
     def copy(self, ns: float, *, aside: bool) -> None:
-        """Copy a tensor to the device: in parallel to its kernels, or while the host waits."""
+        """Copy a tensor to the device. If ``aside``, the copy runs in parallel with kernels.
+
+        Otherwise the host waits for the copy.
+        """
         memory, stream = ("Pinned", SIDE) if aside else ("Pageable", QUEUE)
         with self.host("aten::to", "op"), self.host("aten::copy_", "op"):
             self.work(1500)
@@ -144,7 +153,7 @@ class _Program:
         )
         # Long work on the host that takes no extra time, because the device is busy during it.
         self.covered = generator.choice(COVERED)
-        self.asks = generator.random() < 0.6  # for the loss, once a step
+        self.asks = generator.random() < 0.6  # whether each step reads the loss with `item`
 
     def step(self) -> None:
         m, generator = self.machine, self.generator
@@ -161,7 +170,7 @@ class _Program:
             m.item()
 
     def operators(self, pairs: tuple[tuple[str, str], ...]) -> None:
-        """Do one part of the step; repeat it if it consists of many small operators."""
+        """Do one part of the step. For some kinds, repeat the part, for more small operators."""
         m, generator = self.machine, self.generator
         times = {"launches": 4, "python": 2, "sync": 2}.get(self.kind, 1)
         for op, kernel in pairs * times:
@@ -180,7 +189,7 @@ class _Program:
                 m.operator(op, kernel, self.kernel)
 
     def cover(self) -> None:
-        """Start one long kernel, and do other work meanwhile."""
+        """Start one long kernel, and do the covered work during this kernel."""
         m = self.machine
         if self.covered == "nothing":
             return

@@ -1,7 +1,7 @@
 """The parts of a trace, and how to read them from `torch.profiler`.
 
-They come from the Chrome trace that the profiler writes, because this format is stable. Times are
-whole nanoseconds.
+The parts are read from the Chrome trace that the profiler writes, because this format is stable.
+Times are whole nanoseconds.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ class Event:
     name: str  # what ran, such as ``aten::mm``
     start: int  # when it began, in nanoseconds
     duration: int  # how long it took, in nanoseconds
-    # where the event ran: in a thread of the host, ``cpu`` or ``cpu 2``, or a stream of the device,
-    # ``gpu 7``
+    # where the event ran: a thread of the host such as ``cpu`` or ``cpu 2``, or a stream of the
+    # device such as ``gpu 7``
     lane: str = "cpu"
-    # on the host ``range`` (a label around other events), ``op`` (an operator) or ``call`` (of
-    # CUDA); on the device ``kernel`` or ``copy``
+    # on the host: ``range`` (a label around other events), ``op`` (an operator), or ``call`` (a
+    # call of CUDA); on the device: ``kernel`` or ``copy``
     kind: str = "op"
     # the number that a call shares with its kernel or copy on the device; None for all other
     # events
@@ -50,7 +50,7 @@ class Event:
 
     @property
     def end(self) -> int:
-        """When it ended, in nanoseconds."""
+        """The time at which it ended, in nanoseconds."""
         return self.start + self.duration
 
     @property
@@ -61,7 +61,7 @@ class Event:
 
 @dataclass(frozen=True)
 class Allocation:
-    """An allocation of memory, or its release."""
+    """An allocation or a release of memory."""
 
     address: int  # the address of its first byte
     bytes: int  # the number of bytes; negative if they were freed
@@ -69,10 +69,10 @@ class Allocation:
 
 
 def of_profile(profile: torch.profiler.profile) -> list[Event]:
-    """Return the events of a profile that has ended, in order of their starts.
+    """Return the events of a profile that has ended, in the order of their starts.
 
-    A profile writes its Chrome trace once. If you also need the file, export it and read it with
-    :func:`of_chrome_trace`.
+    A profile can write its Chrome trace only once, and this function uses this chance. If you also
+    need the file, export it yourself, and read it with :func:`of_chrome_trace`.
     """
     return _events(_trace_events(profile))
 

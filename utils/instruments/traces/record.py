@@ -16,7 +16,7 @@ FILE = Path(__file__).with_name("minigpt_step.json")
 
 @dataclass(frozen=True)
 class RecordedStep:
-    """What was recorded."""
+    """The recorded step."""
 
     events: list[Event]  # events of one step: forward, backward and AdamW, with a range around each
     allocations: list[Allocation]  # allocations of the same step, in order
@@ -27,7 +27,7 @@ class RecordedStep:
 
 @cache
 def recorded_step() -> RecordedStep:
-    """Return the record; its lists are shared, so don't change them."""
+    """Return the record. All callers share its lists, so don't change them."""
     record = json.loads(FILE.read_text())
     names, kinds = record["names"], record["kinds"]
     events = [

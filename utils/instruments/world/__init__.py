@@ -1,7 +1,7 @@
 """A world of ranks in one process: programs are generators, and the scheduler is the network.
 
-A rank's program is a generator function. It yields requests, which are tuples, and gets the answer
-back. Its return value is the rank's result:
+A rank's program is a generator function. It yields requests, which are tuples, and each `yield`
+returns the answer. The return value of the program is the rank's result:
 
     def program(rank, world, tensor):
         if rank == 0:

@@ -8,15 +8,15 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Message:
-    """A tensor that went from one rank to another; times in seconds of the simulated clock."""
+    """A tensor that went from one rank to another. Times are seconds of the simulated clock."""
 
     source: int
     to: int
-    bytes: int  # of the tensor
-    sent: float  # when the sender requested it
-    awaited: float  # when the receiver requested it
-    start: float  # when it left
-    end: float  # when it arrived
+    bytes: int  # the size of the tensor
+    sent: float  # when the sender requested to send it
+    awaited: float  # when the receiver requested to receive it
+    start: float  # when the transfer began
+    end: float  # when the transfer ended
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Collective:
 
     kind: str  # ``all_reduce``, ``all_gather``, ``reduce_scatter``, ``broadcast`` or ``barrier``
     bytes: int  # bytes of one rank's input; for a broadcast, bytes of the source's input
-    # the shape of one rank's tensor, or of the first tensor of the rank's list; None for a barrier
+    # the shape of a rank's tensor, or of the first tensor in a rank's list; None for a barrier
     shape: tuple[int, ...] | None
     posted: tuple[float, ...]  # when each rank requested it
     end: float  # when the last rank requested it; a collective takes no additional time
@@ -42,20 +42,20 @@ class Computed:
 
 @dataclass
 class Outcome:
-    """The state of a world at its end, or when it stopped."""
+    """The state of a world when all ranks have ended, or when the world stopped earlier."""
 
     results: list[Any]  # each rank's result; None for ranks that did not finish
     # messages, collectives and computing, in the order in which they ended
     log: list[Message | Collective | Computed] = field(default_factory=list)
     clocks: list[float] = field(default_factory=list)  # each rank's clock, in simulated seconds
-    # rank that waits for ever -> the reason, in words
+    # a rank that waits for ever -> the reason in words
     waiting: dict[int, str] = field(default_factory=dict)
-    # for the same ranks, the ranks for which they wait
+    # a rank that waits for ever -> the ranks for which it waits
     awaits: dict[int, tuple[int, ...]] = field(default_factory=dict)
 
     @property
     def seconds(self) -> float:
-        """When the last rank ended, by the simulated clock."""
+        """The simulated time at which the last rank ended."""
         return max(self.clocks, default=0.0)
 
     @property

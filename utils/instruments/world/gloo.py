@@ -1,7 +1,8 @@
 """Run a world's programs in separate processes: `torch.distributed` with its gloo backend.
 
-Processes are forked, use one thread each, find each other through a folder, and end with the call.
-If gloo can't run (for example, in a container without a loopback interface), a message says so.
+The processes are forks with one thread each. They find each other through a folder, and end before
+the call returns. If gloo can't run (for example, in a container without a loopback interface), a
+message says so.
 """
 
 from __future__ import annotations
@@ -25,26 +26,26 @@ from hood.judge.checks.compare import Difference, compare
 from utils.instruments.world.network import Each, WorldError, copied, run
 
 LIMIT = 20.0  # seconds
-POLL = 0.002  # seconds between two looks at the folder
+POLL = 0.002  # seconds between two searches of the folder
 
-# A fork can't call backward if its parent has autograd's threads. torch starts them at the first
-# backward of a process, one for each device. In a CUDA build without a GPU, FakeTensorMode pretends
-# that there are eight devices. So the first backward comes before any code is traced.
+# A fork can't call backward if its parent has autograd's threads. At the first backward of a
+# process, torch starts such a thread for each device. In a CUDA build without a GPU, FakeTensorMode
+# pretends that there are eight devices. So the first backward must come before any code is traced.
 if not torch.accelerator.is_available():
     torch.ones((), requires_grad=True).backward()
 
 
 class NoGloo(Exception):
-    """The processes did not finish; the message says why."""
+    """The processes did not finish. The message says why."""
 
 
 def over_gloo(
     program: Callable[..., Generator], world: int, *args: Any, seconds: float = LIMIT
 ) -> list[Any]:
-    """Run a program, as `utils.instruments.world.run` does, at each rank in a separate process.
+    """Run a program like `utils.instruments.world.run`, but each rank in a separate process.
 
-    Returns the result of each rank. Raises NoGloo if a rank raised or died, if the time was up, or
-    if there is no fork or no gloo here.
+    Returns the result of each rank. Raises NoGloo if a rank raised an error or died, if the ranks
+    did not end within the time limit, or if this system has no fork or no gloo.
     """
     if not hasattr(os, "fork"):
         raise NoGloo("this system has no fork")
@@ -136,7 +137,7 @@ def _be_a_rank(
         mine = [copied(arg[rank] if isinstance(arg, Each) else arg) for arg in args]
         result = _driven(program(rank, world, *mine), rank, world)
         torch.save(result, folder / f"{rank}.pt")
-        dist.barrier()  # no process may end while another one still receives
+        dist.barrier()  # no process may end while another process still receives
         status = 0
     except BaseException as problem:
         words = f"{type(problem).__name__}: {problem}".splitlines()[0]
@@ -148,10 +149,10 @@ def _be_a_rank(
 def _folder_store(folder: Path, patience: timedelta) -> torch.distributed.Store:
     """Return a store for the ranks' addresses: a folder with a file for each key.
 
-    Torch's own stores don't work here. `FileStore` needs file locks, which a sandbox only pretends
-    to give. `TCPStore` asks the name server for the name of each peer, which can be slow. Here a
-    value appears at once and complete, because a file is renamed. The caller must keep a reference,
-    because torch calls a Python object through it.
+    Torch's own stores don't work here. `FileStore` needs file locks, but a sandbox only pretends to
+    lock files. `TCPStore` asks the name server for the name of each peer, which can be slow. In
+    this store, other processes never see half a value, because a complete file is renamed. The
+    caller must keep a reference to the store, because torch's reference does not keep it alive.
     """
     from torch.distributed import Store
 
@@ -212,7 +213,7 @@ def _answered(request: Any, rank: int, world: int) -> Any:
         sends = [dist.isend(_header(tensor), to), dist.isend(_plain(tensor), to)]
         got = _answered(("recv", source), rank, world)
         for send in sends:
-            assert send is not None  # only for a rank outside the group
+            assert send is not None  # None only for a rank outside the group
             send.wait()
         return got
     elif kind == "all_reduce":

@@ -1,4 +1,4 @@
-"""The network: resumes the programs of all ranks, carries tensors, and notes what happened."""
+"""The network: resumes the programs of all ranks, transfers tensors, and records the events."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from utils.instruments.world.events import Collective, Computed, Message, Outcom
 MAX_REQUESTS = 100_000  # of all ranks together
 # bytes of all tensors from ranks, and of all copies that a collective returns
 MAX_BYTES = 1 << 28
-MAX_SECONDS = 1e9  # the most seconds of one request to compute
+MAX_SECONDS = 1e9  # the largest number of seconds in one `compute` request
 REDUCTIONS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {"sum": torch.add, "max": torch.maximum}
 # see `connect`
 Counts = Sequence[int] | Callable[[Tensor], Sequence[int]]
@@ -29,7 +29,7 @@ Carry = Callable[[int, int, Tensor], Tensor]
 
 
 class WorldError(LearnersFault):
-    """A world that could not finish; its ``outcome`` has the events so far."""
+    """A world could not finish. The ``outcome`` of this error has the events until then."""
 
     def __init__(self, message: str, outcome: Outcome):
         super().__init__(message)
@@ -57,7 +57,7 @@ class Each(list):
 
 
 class _Invalid(Exception):
-    """Why a value is not a request."""
+    """A value is not a request. The message says why."""
 
 
 @dataclass
@@ -77,12 +77,12 @@ class _Rank:
     """The state of one rank."""
 
     number: int
-    # continues the rank's program; returns ("yield", request) or ("return", result)
+    # a function that continues the program; it returns ("yield", request) or ("return", result)
     resume: Callable[[Any], tuple[str, Any]]
     clock: float = 0.0
     done: bool = False
-    answer: Any = None  # the value with which it is resumed
-    # what the rank waits for: messages or a collective; `doing` says it in words
+    answer: Any = None  # the value with which the program is resumed
+    # the messages or the collective for which the rank waits; `doing` describes them in words
     transfers: list[_Transfer] = field(default_factory=list)
     collective: tuple | None = None
     doing: str = ""
@@ -91,8 +91,8 @@ class _Rank:
 def run(program: Callable[..., Generator], world: int, *args: Any, **how: Any) -> Outcome:
     """Run ``program(rank, world, *args)``, a generator function, at each rank; see :func:`connect`.
 
-    Each rank gets copies of the arguments, as if it were a process. If an argument is an `Each`,
-    every rank gets its item.
+    Each rank gets copies of the arguments, as a separate process would. If an argument is an
+    `Each`, every rank gets the item with the rank's number.
     """
     for arg in args:
         if isinstance(arg, Each) and len(arg) != world:
@@ -115,15 +115,19 @@ def connect(
 ) -> Outcome:
     """Run generators, the ranks of a world, until they end.
 
-    A program is a generator, or an object whose ``resume(answer)`` gives ``("yield", request)``
-    or ``("return", result)``. With ``rendezvous`` a send waits until its receiver requests the
-    tensor. Otherwise the tensor is kept until then, and the sender continues at once. A message
-    takes at least ``latency`` seconds, and ``bandwidth`` is its bytes per second. In a sum, the
-    tensor of rank r counts ``counts[r]`` times, as if several ranks had the same tensor; by default
-    once. ``counts`` may be a function of the tensor of rank 0. ``carry`` gets the source, the
-    receiver and the tensor of each message, and returns the tensor that arrives, of the same shape
-    and dtype. Raises a WorldError (`Deadlock`, `Mismatch`, `BadRequest` or `Endless`), or the error
-    of a program.
+    programs: one program for each rank. A program is a generator, or an object whose
+        ``resume(answer)`` returns ``("yield", request)`` or ``("return", result)``.
+    rendezvous: whether a sender waits until the receiver requests the tensor. Otherwise the sender
+        continues at once, and the network stores the tensor.
+    latency: the least duration of a message, in seconds.
+    bandwidth: the bytes per second of a message.
+    counts: how often the tensor of each rank counts in a sum, by default once. So one rank can
+        stand for several ranks with the same tensor. It may be a function of rank 0's tensor.
+    carry: a function that gets the source, the receiver and the tensor of each message. It returns
+        the tensor that arrives, with the same shape and dtype.
+
+    Raises a WorldError (`Deadlock`, `Mismatch`, `BadRequest` or `Endless`), or the error of a
+    program.
     """
     return _Network(programs, rendezvous, latency, bandwidth, counts, carry).run()
 
@@ -139,11 +143,11 @@ class _Network:
         carry: Carry | None,
     ) -> None:
         if isinstance(counts, Sequence) and len(counts) not in (0, len(programs)):
-            raise ValueError(f"{len(counts)} counts for {len(programs)} ranks")
+            raise ValueError(f"counts has {len(counts)} items for {len(programs)} ranks")
         self._programs, self._counts, self._carry = programs, counts, carry
         self._ranks = [_Rank(number, _resumer(program)) for number, program in enumerate(programs)]
         self._rendezvous, self._latency, self._bandwidth = rendezvous, latency, bandwidth
-        # (source, to) -> sends, or receives, that have no counterpart yet
+        # (source, to) -> the sends or the receives that still wait for the other side
         self._sends: dict[tuple[int, int], deque[_Transfer]] = {}
         self._receives: dict[tuple[int, int], deque[_Transfer]] = {}
         self._ready = deque(self._ranks)
@@ -153,8 +157,9 @@ class _Network:
     def run(self) -> Outcome:
         """Run all ranks until they end, and close those that did not end.
 
-        A rank that waits inside `with torch.no_grad()` leaves that block when it is closed. If this
-        happened later, it would change the caller's mode.
+        A rank may wait inside `with torch.no_grad()`. When its program is closed, the end of this
+        block sets autograd's mode. So programs are closed here, and then the caller's mode is
+        restored.
         """
         outside = torch.is_grad_enabled()
         try:
@@ -207,13 +212,13 @@ class _Network:
             raise _Invalid("a request is a tuple whose first item is its name")
         kind, *rest = request
         if kind not in SHAPES:
-            raise _Invalid(f"there is no request {kind[:30]!r}; there are {', '.join(SHAPES)}")
+            raise _Invalid(f"there is no request {kind[:30]!r}, only {', '.join(SHAPES)}")
         if len(rest) != len(SHAPES[kind]):
             raise _Invalid(f"expected ({', '.join([repr(kind), *SHAPES[kind]])})")
         if kind == "compute":
             (seconds,) = rest
             if type(seconds) not in (int, float) or not 0 <= seconds <= MAX_SECONDS:
-                raise _Invalid(f"seconds are a number from 0 to {MAX_SECONDS:g}")
+                raise _Invalid(f"the seconds must be a number from 0 to {MAX_SECONDS:g}")
             start, rank.clock = rank.clock, rank.clock + seconds
             self._outcome.log.append(Computed(rank.number, start, rank.clock))
             self._ready.append(rank)
@@ -246,7 +251,7 @@ class _Network:
         self._settle(rank)
 
     def _match(self, source: int, to: int) -> None:
-        """Carry a message if its sender and its receiver are ready."""
+        """Transfer a message if its sender and its receiver are ready."""
         sends = self._sends.get((source, to))
         receives = self._receives.get((source, to))
         if not sends or not receives:
@@ -289,7 +294,7 @@ class _Network:
             words += f" of {tuple(given.shape)}, {_plain(given.dtype)}"
         elif kind == "reduce_scatter":
             if not isinstance(rest[0], (tuple, list)) or len(rest[0]) != len(self._ranks):
-                raise _Invalid("it takes a list of tensors, one for each rank")
+                raise _Invalid("expected a list of tensors, one for each rank")
             given = [self._tensor(tensor) for tensor in rest[0]]
             details += tuple((tuple(tensor.shape), tensor.dtype) for tensor in given)
             shapes = ", ".join(str(tuple(tensor.shape)) for tensor in given[:4])
@@ -318,7 +323,7 @@ class _Network:
         put = given[details[0]] if kind == "broadcast" else given[0]
         tensors = put if isinstance(put, list) else [] if put is None else [put]
         world = len(given)
-        # a rank gets one piece of its list, or the tensor of each rank, or one tensor
+        # each rank gets one piece of its list, the tensors of all ranks, or one tensor
         copies = {"reduce_scatter": 1, "all_gather": world**2}.get(kind, world)
         self._charge(copies * sum(map(_bytes, tensors)))
         try:
@@ -336,7 +341,7 @@ class _Network:
 
     def _number(self, rank: Any) -> int:
         if type(rank) is not int or not 0 <= rank < len(self._ranks):
-            raise _Invalid(f"ranks are whole numbers from 0 to {len(self._ranks) - 1}")
+            raise _Invalid(f"a rank is a whole number from 0 to {len(self._ranks) - 1}")
         return rank
 
     def _peer(self, rank: _Rank, peer: Any) -> int:
@@ -375,7 +380,7 @@ def _resumer(program: Any) -> Callable[[Any], tuple[str, Any]]:
     if hasattr(program, "resume"):
         return program.resume
     if not isinstance(program, Generator):
-        raise TypeError(f"a rank's program is a generator, not {type(program).__name__}")
+        raise TypeError(f"a rank's program must be a generator, got {type(program).__name__}")
 
     grad_mode = True
 
@@ -388,7 +393,7 @@ def _resumer(program: Any) -> Callable[[Any], tuple[str, Any]]:
         except StopIteration as end:
             return "return", end.value
         finally:
-            # a rank may yield inside `with torch.no_grad()`, which must not affect other ranks
+            # A rank may yield inside `with torch.no_grad()`. This mode must not affect other ranks.
             grad_mode = torch.is_grad_enabled()
             torch.set_grad_enabled(outside)
 

@@ -1,4 +1,4 @@
-"""The messages of `torch.distributed`'s own tools, as numbers that a lesson can print."""
+"""Messages that `torch.distributed`'s own tools observe, as numbers that a lesson can print."""
 
 # DDP reads the annotations of its hook as objects. So this file has no `from __future__ import
 # annotations`, which would turn them into strings.
@@ -13,9 +13,9 @@ from torch.nn.parallel import DistributedDataParallel
 
 
 def reduced_buckets(ddp: DistributedDataParallel) -> list[int]:
-    """Return a list to which each reduced bucket adds its number of elements.
+    """Return a list. When DDP reduces a bucket, the bucket's number of elements is appended to it.
 
-    DDP's communication hook replaces DDP's averaging, so the hook also averages.
+    This uses DDP's communication hook. The hook replaces DDP's averaging, so it also averages.
     """
     buckets: list[int] = []
 
@@ -30,7 +30,7 @@ def reduced_buckets(ddp: DistributedDataParallel) -> list[int]:
 
 
 def collectives(comms: CommDebugMode) -> dict[str, int]:
-    """Return how many collectives of each kind were called in a `CommDebugMode`."""
+    """Return how often each kind of collective was called in a `CommDebugMode`."""
     return {
         str(kind).split(".")[-1].strip("_"): number
         for kind, number in comms.get_comm_counts().items()
@@ -38,10 +38,10 @@ def collectives(comms: CommDebugMode) -> dict[str, int]:
 
 
 class Returns(nn.Module):
-    """A module whose forward wraps the tensor that the module ``inside`` returns.
+    """A module that calls the module ``inside`` and returns its tensor in another form.
 
-    ``how``: ``"tensor"`` as it is, ``"dict"`` in a dict, ``"object"`` in an object of a class that
-    torch does not look into.
+    how: ``"tensor"`` for the tensor itself, ``"dict"`` for a dict with the tensor, ``"object"`` for
+        an object with the tensor. torch does not search this object for tensors.
     """
 
     def __init__(self, inside: nn.Module, how: str) -> None:

@@ -1,7 +1,7 @@
-"""Functions and scripts that call `torch.distributed` themselves, in separate processes.
+"""Run functions and scripts that call `torch.distributed` themselves, in separate processes.
 
-Used for DistributedDataParallel, fully_shard, DTensor and torchrun. All processes end with the
-call; a process that hangs is ended after a time limit.
+Lessons use this for DistributedDataParallel, fully_shard, DTensor and torchrun. All processes end
+before the call returns. A process that hangs is killed after a time limit.
 """
 
 from __future__ import annotations
@@ -25,13 +25,12 @@ GRACE = 5.0  # seconds for torchrun to end its workers after the signal to stop
 def in_processes(
     function: Callable[..., Any], world: int, *args: Any, seconds: float = LIMIT
 ) -> list[Any]:
-    """Call ``function(rank, world, *args)`` in a process for each rank; return the results.
+    """Call ``function(rank, world, *args)`` in a process for each rank, and return the results.
 
-    The processes are connected by gloo: the default process group exists. The function may be from
-    a notebook's cell. Its printed output is lost. The function may return tensors, numbers,
-    strings, and lists, tuples and dicts of these. If an argument is a
-    `utils.instruments.world.Each`, every rank gets its item. NoGloo is raised in the same cases as
-    by `over_gloo`.
+    The processes have a default process group, which uses gloo. The function may be defined in a
+    notebook's cell. Its printed output is lost. It may return tensors, numbers, strings, and lists,
+    tuples and dicts of these. If an argument is a `utils.instruments.world.Each`, every rank gets
+    the item with the rank's number. Raises NoGloo in the same cases as `over_gloo`.
     """
 
     def program(rank: int, ranks: int, *given: Any) -> Generator:
@@ -42,10 +41,11 @@ def in_processes(
 
 
 def torchrun(script: str, world: int, seconds: float = LIMIT) -> str:
-    """Run a script under torchrun with several processes here, and return their printed output.
+    """Run a script with torchrun in several processes on this machine, and return their output.
 
-    torchrun gets an address and a port: if this machine has no name, torchrun can't find them
-    itself. Raises NoGloo with torchrun's last output if torchrun fails, or if the time is up.
+    torchrun gets an address and a port, because it can't find them on a machine without a name.
+    Raises NoGloo with torchrun's last output if torchrun fails, or if it does not end within the
+    time limit.
     """
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "script.py")
@@ -62,7 +62,7 @@ def torchrun(script: str, world: int, seconds: float = LIMIT) -> str:
                 said, trouble = process.communicate(timeout=seconds)
             except subprocess.TimeoutExpired:
                 raise NoGloo(f"torchrun has not ended after {seconds:g} s") from None
-            finally:  # also if the reader interrupts it
+            finally:  # also if the reader interrupts the cell
                 _end(process)
     if process.returncode:
         # a worker's first error, or the last lines of torchrun's output
@@ -72,7 +72,7 @@ def torchrun(script: str, world: int, seconds: float = LIMIT) -> str:
 
 
 def _end(process: subprocess.Popen) -> None:
-    """Stop torchrun, which then ends its workers. If it does not stop, only torchrun is killed."""
+    """Stop torchrun, which then stops its workers. If torchrun does not stop, only it is killed."""
     process.terminate()
     try:
         process.wait(GRACE)
@@ -81,7 +81,7 @@ def _end(process: subprocess.Popen) -> None:
 
 
 def flags(world: int) -> list[str]:
-    """Return torchrun's options for so many processes on this machine."""
+    """Return torchrun's options for `world` processes on this machine."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
