@@ -9,7 +9,7 @@
 #
 # Five lines train a network. Everything else in a training script is there because the five lines fail quietly. The loss falls, there is no error, and yet the model is worse than it could be, or nobody can train it again in the same way.
 #
-# It takes about three and a half hours, predictions and drills included, in two sittings of about the same length. The first is about one step: the five lines, the data, the optimizer, and how far a step goes. It ends at *A resting place*, where you know why a resumed run can jump. The second is about a whole run: big batches, 16 bits, a checkpoint that forgets nothing, and a MiniGPT trained from nothing. You need [phase 02](02_autograd.ipynb#cell-id=leaves-and-gradients-that-add-up)'s gradients, [phase 03](03_module.ipynb#cell-id=saving-is-a-dict-loading-is-a-copy)'s modules and `state_dict`, [phase 04](04_dispatcher.ipynb#cell-id=keys-of-the-thread)'s dispatch keys and, in two places, [phase 06](06_compile.ipynb#cell-id=guards-what-a-graph-believes)'s compiler. If a paragraph begins with **Predict**, decide on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
+# It takes about three and a half hours, predictions and drills included, in two sittings. The first is about one step, and needs an hour and three quarters: the five lines, the data, the optimizer, and how far a step goes. It ends at *A resting place*, where you know why a resumed run can jump. The second is about a whole run, and needs a little less than two hours: big batches, 16 bits, a checkpoint that forgets nothing, and a MiniGPT trained from nothing. You need [phase 02](02_autograd.ipynb#cell-id=leaves-and-gradients-that-add-up)'s gradients, [phase 03](03_module.ipynb#cell-id=saving-is-a-dict-loading-is-a-copy)'s modules and `state_dict`, [phase 04](04_dispatcher.ipynb#cell-id=keys-of-the-thread)'s dispatch keys and, in two places, [phase 06](06_compile.ipynb#cell-id=guards-what-a-graph-believes)'s compiler. If a paragraph begins with **Predict**, decide on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
 
 # %%
 import math
@@ -91,7 +91,6 @@ def train(run, steps):
         run.step += 1
         curve.append(loss.item())
     return curve
-
 
 # %% [markdown]
 # One run makes 160 steps without a stop. The other run writes a file after 80 steps, and "dies". Then everything that it had in memory is made again from scratch, and the file is read.
@@ -310,20 +309,7 @@ for seed, (x, _) in enumerate(draws):
     print(f"draw {seed}: curvatures {flat:.2f} and {steep:.1f}, so lr must stay below {most:.4f}")
 
 # %% [markdown]
-# Twice the mean of x² is about 200, and 2 / 200 is 0.01. That was our rate: it was at the edge, and chance decided on which side. Is the edge really where the formula says? We test each set of points, or *draw*, with nine rates. A point means that the loss after a hundred steps is lower than the first loss. A cross means that it is higher. **Predict.** Where do the crosses begin in the draw with the limit 0.0119?
-
-# %%
-rates = [round(0.008 + 0.0005 * k, 4) for k in range(9)]
-print("          ", *(f"{rate:.4f}" for rate in rates))
-for seed, (x, y) in enumerate(draws):
-    marks = []
-    for rate in rates:
-        curve = losses_of(x, y, rate)
-        marks.append("×" if curve[-1] > curve[0] else "·")
-    print(f"draw {seed}:   ", "     ".join(marks), f"      limit {limit(x)[0]:.4f}")
-
-# %% [markdown]
-# In each row the crosses begin between the two rates on either side of the row's limit. The limit is computed from the inputs alone, before the first step, and it says which of 54 trainings will explode.
+# Twice the mean of x² is about 200, and 2 / 200 is 0.01. That was our rate: it was at the edge, and chance decided on which side. So the limit, which is computed from the inputs alone, says before the first step which of the six runs will explode.
 #
 # What happens below the limit? Here is the first draw with four rates, given as shares of its limit. **Predict.** Which is the fastest?
 
@@ -596,17 +582,7 @@ for key, value in together.items():
     )
 
 # %% [markdown]
-# Dicts become a dict and tuples become a list, at every level. At the last level, tensors are stacked, numbers become a tensor, and strings stay a list. One dtype is a trap. A Python float is a float64, so the loader makes a float64 tensor of floats. But the model is float32. **Predict.** Is that an error for a target? And for an input?
-
-# %%
-output = nn.Linear(2, 1)(together["x"])[:, 0]
-loss = F.mse_loss(output, together["share"])
-loss.backward()
-print("as a target, the loss is", loss.dtype)
-attempt(lambda: nn.Linear(2, 1)(together["share"]))
-
-# %% [markdown]
-# For a target there is no error. The loss is float64, and so are the gradients until the output, where the gradient becomes float32 again. For an input there is an error. If you want float32, make a tensor in `__getitem__`.
+# Dicts become a dict and tuples become a list, at every level. At the last level, tensors are stacked, numbers become a tensor, and strings stay a list. One dtype is a trap. A Python float is a float64, so the loader makes a float64 tensor of floats, but the model is float32. For an input that is an error; for a target it is not, and then the loss is float64. If you want float32, make a tensor in `__getitem__`.
 #
 # One line of a training loop does nothing on a machine without a GPU. A loader's batch is always in the CPU's memory, wherever the model is. So a loop begins with `x, y = x.to(device), y.to(device)`. Here `meta` stands for the GPU: its tensors have no numbers, but a layer on it refuses a tensor from the CPU, as a layer on a GPU would. **Predict.** `model.to(far)` and `x.to(far)`: what is on the other device after these two lines?
 
@@ -1192,7 +1168,6 @@ def whole_step(model, parts, dtype):
     scaler.update()
     return torch.cat([p.detach().flatten() for p in model.parameters()]) - before
 
-
 # %% [markdown]
 # **Predict.** Compare with one batch of 256 in float32. How far off is the step in four parts? How far off is it in four parts and 16 bits? And which is the fastest here?
 
@@ -1321,7 +1296,6 @@ def resume(*names):
         PARTS[name][1](run, saved[name])
     return run
 
-
 # %% [markdown]
 # **Predict.** We restore model, step and optimizer. Does the loss jump? Is the run the same as the run that never stopped?
 
@@ -1342,7 +1316,7 @@ loss_curves({name: runs[name] for name in ("never stopped", "optimizer, too")}, 
 # %% [markdown]
 # With the optimizer there is no jump, and this is where most people stop. But from step 81 on it is another run: it gets its very first batches once more, and dropout drops other channels. (nanoGPT does just that.) With the generator's state restored, too, the run is the same in every bit, as the last printed line says.
 #
-# Is it worth the trouble? A resumed run that is *the same to the last bit* can be tested with `==`. If a run is only "nearly the same", you can't know whether it lost something. (All this is true on one machine with one number of threads: another machine may add in another order.)
+# Is it worth the trouble? A resumed run that is *the same to the last bit* can be tested with `==`. If a run is only "nearly the same", you can't know whether it lost something. (That holds for one machine and one number of threads: another machine may add in another order.)
 #
 # What else has a state? A scheduler, a `GradScaler`, Python's and NumPy's random generators if you use them, and on a GPU `torch.cuda.get_rng_state_all()`. The running means of BatchNorm are buffers, so they are in the model. And there are four traps.
 #
@@ -1546,8 +1520,6 @@ print("shipped, step 6000:        ", generate("yo", verb="hablar", tense="past")
 
 # %% [markdown]
 # (Another machine rounds sums differently, and after 300 steps its sentences differ too.) Not one of these sentences is right. At step 200 the verb is right but the tense is wrong. At step 300 the tense is right, but the verb is another one, and *yo* has the form for *nosotros*. And yet the loss is 0.84, the floor is 0.54, and both baselines are beaten. Most words of a sentence are easy, and the mean over all words hardly shows the one that you care about. A validation that counts right verbs would be worth more than any loss.
-#
-# Here the learning rate stayed where it was after the warm-up. A cosine is for the end of a run, when there is more noise than progress. In a run of only 300 steps, a falling rate costs more than it gains (try it).
 
 # %% [markdown]
 # ### A compiled model
@@ -1881,7 +1853,7 @@ number(
 # | lines | what happens | what you know of it |
 # |---|---|---|
 # | 32–78 | Every setting is a global variable, and `configurator.py` overwrites those that the command line names. A dict, `config`, keeps all settings. | A step has 40 parts of 12 × 1,024 tokens: half a million. |
-# | 82–101 | If there are several processes, the number of parts is divided among them, and each has its own seed. | So the batch has the same size on one GPU and on eight, and no two processes use the same data. |
+# | 82–101 | If there are several processes, the parts are divided among them, and each has its own seed. | So the batch has the same size on one GPU and on eight, and no two processes use the same data. |
 # | 106–112 | A seed is set, and TF32 is allowed. `ctx` is autocast; on a CPU it does nothing. | *Sixteen bits*: on a CPU the script doesn't use them. |
 # | 116–131 | `get_batch` takes random places in one long file of tokens. The targets are one place further. | There is no Dataset, no DataLoader and no epoch. So a run can't stop in the middle of one. |
 # | 149–193 | The model is new, or comes from a checkpoint, or gets GPT-2's weights. A prefix is removed from a checkpoint's names. | You have seen where the prefix comes from. |
@@ -1890,8 +1862,8 @@ number(
 # | 215–228 | `estimate_loss` computes the mean loss of 200 batches of each split, in eval mode and without gradients. | All batches have the same size, so the mean of means is right. |
 # | 231–242 | `get_lr` rises in a line, falls along a cosine, and then stays at a tenth. | The rate of its first step isn't 0 (it was, until somebody noticed). |
 # | 257–288 | The loop sets the rate. Every 2,000 steps it evaluates and writes a checkpoint. | This comes *before* the step. So the file's step k is the next step to make. |
-# | 292–305 | Each part runs forward under `ctx`, and its loss is divided by the number of parts. Meanwhile the next batch is fetched. Gradients are exchanged only in the last part's backward. | Here it is right to divide by the number of parts, because each place of each sequence has a target. |
-# | 307–314 | Unscale, clip, step, update, and clear the gradients. | The order is yours, with the clearing at the end. |
+# | 292–305 | Each part runs forward under `ctx`, its loss is divided by the number of parts, and it runs backward through the scaler. Meanwhile the next batch is fetched. Gradients are exchanged only in the last part's backward. | Here it is right to divide by the number of parts, because each place of each sequence has a target. |
+# | 307–314 | Unscale, clip, step, update, and clear the gradients. | As in *Everything in one step*, but gradients are cleared at the end. |
 # | 317–333 | The script prints time, loss, and a running mean of the MFU without the first five steps. It stops after the last step. | Reading the loss makes the program wait for the GPU. So there is an interval for it, which is set to 1. |
 #
 # **Predict.** The checkpoint has six entries: model, optimizer, the model's sizes, the step, the best validation loss, and `config`. What else is needed to resume exactly? And what does a resumed run do in its first steps?

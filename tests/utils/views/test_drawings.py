@@ -230,8 +230,8 @@ def test_the_words_of_the_course_path_stay_in_their_boxes(monkeypatch):
 
     monkeypatch.setattr(module.Canvas, "text", text)
     module.draw(PHASES)
-    shares = [(box[0], box[0] + box[2]) for box, *_ in module.links_of(PHASES, (), None)]
-    boxes = {(left * WIDTH, right * WIDTH) for left, right in shares}
+    shares = [link.box for link in module.links_of(PHASES, (), None)]
+    boxes = {(x * WIDTH, (x + wide) * WIDTH) for x, _, wide, _ in shares}
     inside = [row[:3] for row in written if row[3] != TITLE]
     assert len(inside) >= 2 * len(PHASES)
     for left, right, words in inside:
