@@ -9,7 +9,9 @@
 #
 # Five lines train a network. Everything else in a training script is there because the five lines fail quietly. The loss falls, there is no error, and yet the model is worse than it could be, or nobody can train it again in the same way.
 #
-# It takes about three and a half hours, predictions and drills included, in two sittings. The first is about one step, and needs an hour and three quarters: the five lines, the data, the optimizer, and how far a step goes. It ends at *A resting place*, where you know why a resumed run can jump. The second is about a whole run, and needs a little less than two hours: big batches, 16 bits, a checkpoint that forgets nothing, and a MiniGPT trained from nothing. You need [phase 02](02_autograd.ipynb#cell-id=leaves-and-gradients-that-add-up)'s gradients, [phase 03](03_module.ipynb#cell-id=saving-is-a-dict-loading-is-a-copy)'s modules and `state_dict`, [phase 04](04_dispatcher.ipynb#cell-id=keys-of-the-thread)'s dispatch keys and, in two places, [phase 06](06_compile.ipynb#cell-id=guards-what-a-graph-believes)'s compiler. If a paragraph begins with **Predict**, decide on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
+# It takes about three and a half hours, predictions and drills included, in two sittings. The first needs an hour and three quarters. It is about one step: the five lines, the data, the optimizer, and how far a step goes. It ends at *A resting place*, where you know why a resumed run can jump. The second needs a little less than two hours. It is about a whole run: big batches, 16 bits, a checkpoint that forgets nothing, and a MiniGPT trained from nothing.
+#
+# You need [phase 02](02_autograd.ipynb#cell-id=leaves-and-gradients-that-add-up)'s gradients, and [phase 03](03_module.ipynb#cell-id=saving-is-a-dict-loading-is-a-copy)'s modules and `state_dict`. The second sitting also uses [phase 04](04_dispatcher.ipynb#cell-id=keys-of-the-thread)'s dispatch keys and [phase 06](06_compile.ipynb#cell-id=guards-what-a-graph-believes)'s guards. If a paragraph begins with **Predict**, decide on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
 
 # %%
 import math
@@ -1184,7 +1186,7 @@ for dtype in (torch.float32, torch.bfloat16, torch.float16):
         print(f"{dtype!s:15} in {len(parts)}: off by {off:.0e}   {spent * 1e3:4.0f} ms of CPU")
 
 # %% [markdown]
-# Each form is as correct as its dtype allows. Cutting into parts costs no digits and hardly any time. On a GPU, use the same cell with `"cuda"` in place of `"cpu"`.
+# Each form is as correct as its dtype allows. Cutting into parts costs no digits and hardly any time. What 16 bits cost or save depends on the machine. On a GPU, use the same cell with `"cuda"` in place of `"cpu"`.
 
 # %% tags=["hide-input"]
 choice(
