@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,7 @@ from hood.authoring.notebooks.regions import (
     regions_of,
 )
 from hood.authoring.notebooks.text import HIDE_INPUT, ROLES, Problem, Text, TextCell, at, is_points
+from hood.authoring.stated import WORD
 from hood.grader.course_sandbox import of_course
 from hood.grader.sandbox.limits import OF_LIMITS, OF_TIME, Expected, setting_faults
 from hood.metadata import KEY
@@ -43,6 +45,7 @@ Faults = Iterator[tuple[str, int | None]]
 # characters in a window of 1280 px with the left sidebar open. The limit is lower because some
 # fonts are wider.
 WIDEST = 100
+MOST_WORDS = 900  # words of a lesson's prose from one heading to the next
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,49}")
 TRUTH = (lambda value: isinstance(value, bool)), "true or false"
 PAGE_SETTINGS: Expected = {
@@ -71,6 +74,7 @@ SPEAKS = re.compile(
     r"\b(?:alt|aria-label|aria-labelledby)\s*=\s*[\"']\s*[^\s\"']|aria-hidden=.true|=.presentation"
 )
 CODE = re.compile(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|(`+)[^`].*?\1", re.DOTALL)
+HEADING = re.compile(r"^#{1,6} ", re.MULTILINE)
 LIVE_MARKUP = re.compile(r"<\s*(script|iframe|object|embed)\b|\bjavascript:", re.IGNORECASE)
 
 
@@ -107,12 +111,36 @@ def page_problems(text: Text) -> Iterator[Problem]:
     """Yield all problems of the text of a lesson or of the start page."""
     yield from text.problems
     yield from header_problems(text, PAGE_SETTINGS, ["title"])
+    yield from length_problems(text)
     for cell in text.cells:
         for rule in PAGE_RULES:
             for message, index in rule(cell):
                 yield at(text, cell, message, index)
         for key in sorted(set(cell.header) - {"tags"}):
             yield at(text, cell, f"{key}= belongs in a lab, not in a lesson")
+
+
+def length_problems(text: Text) -> Iterator[Problem]:
+    """Refuse long sections: a heading is a place to stop, and to come back to."""
+    sections: list[tuple[TextCell, int, int]] = []  # the heading's cell and line, and the words
+    for cell in text.cells:
+        if cell.kind != "markdown":
+            continue
+        starts = {match.start() for match in HEADING.finditer(without_code(cell.source))}
+        for start, end in pairwise([*sorted({0, *starts}), len(cell.source)]):
+            words = len(WORD.findall(cell.source[start:end]))
+            if start in starts or not sections:
+                sections.append((cell, cell.source.count("\n", 0, start), words))
+            else:
+                first, line, before = sections[-1]
+                sections[-1] = first, line, before + words
+    for cell, line, words in sections:
+        if words > MOST_WORDS:
+            message = (
+                f"this section has {words} words: after at most {MOST_WORDS} words there must be "
+                "another heading, so write a subheading"
+            )
+            yield at(text, cell, message, line)
 
 
 def preload_setting() -> dict[str, tuple[Callable[[Any], bool], str]]:
@@ -301,13 +329,17 @@ def silent_images(source: str, markdown: bool = False) -> Iterator[tuple[int, st
 
     If ``markdown`` is true, ![](...) is also an image element, and code is ignored.
     """
-    if markdown:
-        source = CODE.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), source)
+    source = without_code(source) if markdown else source
     for match in IMAGE.finditer(source):
         if match["tag"] and not SPEAKS.search(match[0]):
             yield source.count("\n", 0, match.start()) + 1, f"<{match['tag']}>"
         elif match["empty"] and markdown:
             yield source.count("\n", 0, match.start()) + 1, "![](...)"
+
+
+def without_code(markdown: str) -> str:
+    """Return a text with a space for each character of its code."""
+    return CODE.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), markdown)
 
 
 PAGE_RULES = (plain_faults, width_faults)

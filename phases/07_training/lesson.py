@@ -9,7 +9,9 @@
 #
 # Five lines train a network. Everything else in a training script is there because the five lines fail quietly. The loss falls, there is no error, and yet the model is worse than it could be, or nobody can train it again in the same way.
 #
-# It takes about four hours, predictions and drills included, so plan two or three sittings. You need [phase 02](02_autograd.ipynb#cell-id=leaves-and-gradients-that-add-up)'s gradients and phase 03's modules; one section is about phase 06, but you can read it without that phase. If a paragraph begins with **Predict**, decide on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
+# It takes about three and a half hours, predictions and drills included, in two sittings. The first needs an hour and three quarters. It is about one step: the five lines, the data, the optimizer, and how far a step goes. It ends at *A resting place*, where you know why a resumed run can jump. The second needs a little less than two hours. It is about a whole run: big batches, 16 bits, a checkpoint that forgets nothing, and a MiniGPT trained from nothing.
+#
+# You need [phase 02](02_autograd.ipynb#cell-id=leaves-and-gradients-that-add-up)'s gradients, and [phase 03](03_module.ipynb#cell-id=saving-is-a-dict-loading-is-a-copy)'s modules and `state_dict`. The second sitting also uses [phase 04](04_dispatcher.ipynb#cell-id=keys-of-the-thread)'s dispatch keys and [phase 06](06_compile.ipynb#cell-id=guards-what-a-graph-believes)'s guards. If a paragraph begins with **Predict**, decide on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
 
 # %%
 import math
@@ -92,7 +94,6 @@ def train(run, steps):
         curve.append(loss.item())
     return curve
 
-
 # %% [markdown]
 # One run makes 160 steps without a stop. The other run writes a file after 80 steps, and "dies". Then everything that it had in memory is made again from scratch, and the file is read.
 
@@ -171,115 +172,10 @@ print(
 fitted_line((x_seen, y_seen), (x_unseen, y_unseen), lines)
 
 # %% [markdown]
-# `detach` gives the same bytes without the graph, and `numpy` gives the same bytes as a NumPy array. Nothing is copied. In the end the error is near 0.09 on the seen points, and near 0.1 on the other points. The noise that we added is 0.3, and its square is 0.09. So an error below 0.09 on the *seen* points would mean that the model has learned points by heart. (In the notebook, move the slider back to the beginning: which arrives first, the slope or the intercept?)
+# `detach` gives the same bytes without the graph, and `numpy` gives the same bytes as a NumPy array. Nothing is copied. In the end the error is near 0.09 on the seen points, and near 0.1 on the other points. The square of the noise that we added is 0.09, too. So an error below 0.09 on the *seen* points would mean that the model has learned points by heart.
 
 # %% [markdown]
-# It went well, but a right loop alone is not enough. Here are the same five lines on points that are spread ten times as wide. To be careful, we take a learning rate that is five times as small. **Predict.** There are six random sets of a hundred points each. What is the loss after a hundred steps?
-
-# %%
-def losses_of(x, y, lr, steps=100):
-    torch.manual_seed(0)
-    model = nn.Linear(1, 1)
-    optimizer = torch.optim.SGD(model.parameters(), lr=lr)
-    curve = []
-    for _ in range(steps):
-        loss = F.mse_loss(model(x), y)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        curve.append(loss.item())
-    return curve
-
-
-# %%
-draws = []
-for seed in range(6):
-    torch.manual_seed(seed)
-    x = 10 * torch.randn(100, 1)
-    draws.append((x, 2 * x + 1 + torch.randn(100, 1)))
-    print(f"draw {seed}: loss {losses_of(*draws[-1], lr=0.01)[-1]:.3g}")
-
-# %% [markdown]
-# Three runs arrive and three explode, although only the points are different. What decides that?
-#
-# The loss of a line is a bowl. Take a direction in which the bowl has the curvature λ. At a distance d from the bottom, the gradient is λ · d. So a step multiplies the distance by 1 − lr · λ. If lr · λ is below 2, the distance shrinks. If it is above 2, each step lands on the other side, farther up. So **the learning rate has a limit, 2 / λ**, where λ is the curvature in the steepest direction. For a mean squared error the curvatures can be computed: they are the eigenvalues of 2 XᵀX / N. Here X has a column of x and a column of ones for the bias.
-
-# %%
-def limit(x):
-    """The learning rate beyond which a line through these x explodes."""
-    X = torch.cat([x, torch.ones_like(x)], 1)
-    curvatures = torch.linalg.eigvalsh(2 * X.T @ X / len(X))
-    return 2 / curvatures.max().item(), curvatures.tolist()
-
-
-for seed, (x, _) in enumerate(draws):
-    most, (flat, steep) = limit(x)
-    print(f"draw {seed}: curvatures {flat:.2f} and {steep:.1f}, so lr must stay below {most:.4f}")
-
-# %% [markdown]
-# Twice the mean of x² is about 200, and 2 / 200 is 0.01. That was our rate: it was at the edge, and chance decided on which side. Is the edge really where the formula says? We test each set of points, or *draw*, with nine rates. A point means that the loss after a hundred steps is lower than the first loss. A cross means that it is higher. **Predict.** Where do the crosses begin in the draw with the limit 0.0119?
-
-# %%
-rates = [round(0.008 + 0.0005 * k, 4) for k in range(9)]
-print("          ", *(f"{rate:.4f}" for rate in rates))
-for seed, (x, y) in enumerate(draws):
-    marks = []
-    for rate in rates:
-        curve = losses_of(x, y, rate)
-        marks.append("×" if curve[-1] > curve[0] else "·")
-    print(f"draw {seed}:   ", "     ".join(marks), f"      limit {limit(x)[0]:.4f}")
-
-# %% [markdown]
-# In each row the crosses begin between the two rates on either side of the row's limit. The limit is computed from the inputs alone, without y, without a weight and without a step. And it says which of 54 trainings will explode.
-#
-# What happens below the limit? Here is the first draw with four rates, given as shares of its limit. **Predict.** Which is the fastest?
-
-# %%
-x, y = draws[0]
-shares = (0.1, 0.5, 0.98, 1.02)
-loss_curves(
-    {f"{share} of the limit": losses_of(x, y, share * limit(x)[0], 12) for share in shares}, step=6
-)
-
-# %% [markdown]
-# Half of the limit is the fastest: there, one step is enough in the steep direction. Just below the limit the loss swings from side to side, and just above the limit it swings away. But a smaller rate is a poor fix. The other curvature is 2, a hundredth of the steep one. So a rate that suits the slope is very slow for the bias: at half of the limit it takes hundreds of steps. It is better to make the bowl round. **Predict.** Subtract the mean from x and divide by the standard deviation. What is the limit now, and how many steps does it take?
-
-# %%
-standard = (x - x.mean()) / x.std(correction=0)
-print(
-    "limit:",
-    round(limit(standard)[0], 4),
-    "  curvatures:",
-    *(round(c, 4) for c in limit(standard)[1]),
-)
-print("losses at half of it:", *(round(loss, 3) for loss in losses_of(standard, y, 0.5, 5)))
-
-# %% [markdown]
-# One step leads to the bottom. Now we do it slowly enough to watch it, at a fifth of the limit, and with a quarter of the points kept apart. The line is converted back to the units of the points: on x, it has the slope w / deviation. **Predict.** In the picture further up, the slope arrived before the intercept. Is it the same here?
-
-# %%
-learn, keep = slice(75), slice(75, None)
-mean, deviation = x[learn].mean(), x[learn].std(correction=0)  # of the points that the model learns
-torch.manual_seed(0)
-round_one = nn.Linear(1, 1)
-optimizer = torch.optim.SGD(round_one.parameters(), lr=0.2)
-lines = []
-for _ in range(26):
-    slope = (round_one.weight / deviation).item()
-    lines.append((slope, round_one.bias.item() - slope * mean.item()))
-    loss = F.mse_loss(round_one((x[learn] - mean) / deviation), y[learn])
-    optimizer.zero_grad()
-    loss.backward()
-    optimizer.step()
-fitted_line((x[learn], y[learn]), (x[keep], y[keep]), lines)
-
-# %% [markdown]
-# They arrive together. In a round bowl the way to the bottom is straight. Each step removes 0.4 of the remaining distance, for the slope and for the intercept. The logarithm of the error falls in a straight line, until only the noise is left. The square of the noise is 1 here. The points that were kept apart are shifted by the mean and divided by the deviation of the *learned* points. These two numbers belong to the model as much as its weight does. Without them the model is useless.
-#
-# That is one reason why we bring inputs to a common scale, and why deep networks do it again in each block ([phase 03](03_module.ipynb#cell-id=layers-are-shapes)'s LayerNorm). The bowl of a deep network changes its shape during training, and nobody computes its curvatures. But if a loss grows by a constant factor in each step, you see this picture again. Then first try half of the rate.
-
-# %% [markdown]
-# Back to the small line. We wrote down `model.weight.item()` after each step. **Predict.** What if we had written down `model.weight.detach()`?
+# We wrote down `model.weight.item()` after each step. **Predict.** What if we had written down `model.weight.detach()`?
 
 # %%
 weights = []
@@ -292,8 +188,11 @@ print("in the weight's own storage:", weights[0].data_ptr() == model.weight.data
 
 # %% [markdown]
 # It is the same tensor three times, and it shows what the weight is *now*. To record a value, use a number or a `clone`. Remember this for checkpoints.
+
+# %% [markdown]
+# ### The order of the lines
 #
-# Now we look at the order of the five lines. The first two lines make the graph and must come first. The other three can be arranged in six ways, and one can be forgotten.
+# The first two lines make the graph and must come first. The other three can be arranged in six ways, and one can be forgotten.
 #
 # **Predict.** Which of these orders raise an error? With which does the model learn nothing? Which wrong order is the hardest to notice?
 
@@ -355,7 +254,7 @@ choice(
     {
         "The learning rate is too small": "Then the loss would still differ from batch to batch.",
         "The gradient is gone when `step` is called": "That explains why the weights don't change. But the same weights have different losses on different batches.",
-        "Two things: neither the weights nor the batch change": "If the loss stays the same for a hundred steps, both must stay the same. For example, the loop seeds a generator and calls `next(iter(loader))` in each step, so it always gets the first batch. And why the weights don't change, you have seen above.",
+        "Two things: neither the weights nor the batch change": "If the loss stays the same for a hundred steps, both must stay the same. For example, the loop seeds a generator and calls `next(iter(loader))` in each step, so it always gets the first batch.",
     },
     answer="Two things: neither the weights nor the batch change",
 )
@@ -365,6 +264,81 @@ true_false(
     "First comes `optimizer = SGD(model.parameters())`, and then `model.head = nn.Linear(64, 10)`. The new head is trained, because the optimizer asks the model for its parameters in each step.", False,
     "The optimizer got a list of tensors when it was made, and never looks at the model again. The new head has gradients that nothing reads. The old head is still in the list, but the model doesn't use it any more. The same happens to a parameter that was left out of the list.",
 )
+
+# %% [markdown]
+# ### How large a step may be
+#
+# The right loop alone is not enough. Here are the same five lines on points that are spread ten times as wide. To be careful, we take a learning rate that is five times as small. **Predict.** There are six random sets of a hundred points each. What is the loss after a hundred steps?
+
+# %%
+def losses_of(x, y, lr, steps=100):
+    torch.manual_seed(0)
+    model = nn.Linear(1, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=lr)
+    curve = []
+    for _ in range(steps):
+        loss = F.mse_loss(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        curve.append(loss.item())
+    return curve
+
+
+# %%
+draws = []
+for seed in range(6):
+    torch.manual_seed(seed)
+    x = 10 * torch.randn(100, 1)
+    draws.append((x, 2 * x + 1 + torch.randn(100, 1)))
+    print(f"draw {seed}: loss {losses_of(*draws[-1], lr=0.01)[-1]:.3g}")
+
+# %% [markdown]
+# Three runs arrive and three explode, although only the points are different.
+#
+# The loss of a line is a bowl. Take a direction in which the bowl has the curvature λ. At a distance d from the bottom, the gradient is λ · d. So a step multiplies the distance by 1 − lr · λ. If lr · λ is below 2, the distance shrinks. If it is above 2, each step lands on the other side, farther up. So **the learning rate has a limit, 2 / λ**, where λ is the curvature in the steepest direction. For a mean squared error the curvatures can be computed: they are the eigenvalues of 2 XᵀX / N. Here X has a column of x and a column of ones for the bias.
+
+# %%
+def limit(x):
+    """The learning rate beyond which a line through these x explodes."""
+    X = torch.cat([x, torch.ones_like(x)], 1)
+    curvatures = torch.linalg.eigvalsh(2 * X.T @ X / len(X))
+    return 2 / curvatures.max().item(), curvatures.tolist()
+
+
+for seed, (x, _) in enumerate(draws):
+    most, (flat, steep) = limit(x)
+    print(f"draw {seed}: curvatures {flat:.2f} and {steep:.1f}, so lr must stay below {most:.4f}")
+
+# %% [markdown]
+# Twice the mean of x² is about 200, and 2 / 200 is 0.01. That was our rate: it was at the edge, and chance decided on which side. So the limit, which is computed from the inputs alone, says before the first step which of the six runs will explode.
+#
+# What happens below the limit? Here is the first draw with four rates, given as shares of its limit. **Predict.** Which is the fastest?
+
+# %%
+x, y = draws[0]
+shares = (0.1, 0.5, 0.98, 1.02)
+loss_curves(
+    {f"{share} of the limit": losses_of(x, y, share * limit(x)[0], 12) for share in shares}, step=6
+)
+
+# %% [markdown]
+# Half of the limit is the fastest: there, one step is enough in the steep direction. Just below the limit the loss swings from side to side, and just above the limit it swings away. But a smaller rate is a poor fix. The other curvature is 2, a hundredth of the steep one, so at half of the limit the bias needs hundreds of steps. It is better to make the bowl round. **Predict.** Subtract the mean from x and divide by the standard deviation. What is the limit now, and how many steps does it take?
+
+# %%
+standard = (x - x.mean()) / x.std(correction=0)
+print(
+    "limit:",
+    round(limit(standard)[0], 4),
+    "  curvatures:",
+    *(round(c, 4) for c in limit(standard)[1]),
+)
+print("losses at half of it:", *(round(loss, 3) for loss in losses_of(standard, y, 0.5, 5)))
+
+# %% [markdown]
+# One step leads to the bottom. But the mean and the deviation now belong to the model, as much as its weight does: new points must be shifted and divided by the same two numbers.
+#
+# A round bowl is one reason why we bring inputs to a common scale, and why deep networks do it again in each block ([phase 03](03_module.ipynb#cell-id=layers-are-shapes)'s LayerNorm). The bowl of a deep network changes its shape during training, and nobody computes its curvatures. But if a loss grows by a constant factor in each step, you see this picture again. Then first try half of the rate.
 
 # %% [markdown]
 # ## Who draws the random numbers
@@ -443,9 +417,12 @@ number(
 )
 
 # %% [markdown]
-# In training the last short batch is often dropped, because the gradient of a few items is mostly noise. In *validation* nothing may be dropped. And if the last batch is smaller, the mean of the batches' means is not the mean over all items. So add up the losses of all items, and divide at the end.
+# In training the last short batch is often dropped, because the gradient of a few items is mostly noise. In *validation* nothing may be dropped. There, add up the losses of all items and divide at the end: with a smaller last batch, the mean of the batches' means is not the mean over all items.
+
+# %% [markdown]
+# ### Random numbers
 #
-# Now we look at the random numbers. They come from a *random generator*, an object with a state that changes with each number. This page calls such an object `dice` in its code. If a loader shuffles, it asks a generator for a permutation at the beginning of each epoch. Which generator? If you pass no generator, the loader uses torch's global one, which dropout and every `torch.rand` use as well.
+# Random numbers come from a *random generator*, an object with a state that changes with each number. This page calls such an object `dice` in its code. If a loader shuffles, it asks a generator for a permutation at the beginning of each epoch. Which generator? If you pass no generator, the loader uses torch's global one, which dropout and every `torch.rand` use as well.
 #
 # **Predict.** This loader does *not* shuffle. Does the next random number change if a loop goes through it?
 
@@ -472,10 +449,13 @@ print("again  ", [batch.tolist() for batch in loader])
 
 # %% [markdown]
 # Each epoch has another order, and all orders come from one seed. Why shuffle at all? A corpus often has an order, for example all English before all Spanish. Without shuffling, the gradient of a batch would fit its chapter, but not the whole corpus.
+
+# %% [markdown]
+# ### Workers
 #
-# Finally, a loader can have *workers*: processes that prepare batches in advance, while the model computes. Each of them has a copy of your dataset, and its own random generators. Old advice says that NumPy then draws the same numbers in every worker. **Predict.** The four columns below are torch, NumPy's global functions, Python's `random`, and a NumPy generator that belongs to the dataset. Which columns have the same numbers in both workers?
+# A loader can have *workers*: processes that prepare batches in advance, while the model computes. Each of them has a copy of your dataset, and its own random generators. Old advice says that NumPy then draws the same numbers in every worker. **Predict.** The four columns below are torch, NumPy's global functions, Python's `random`, and a NumPy generator that belongs to the dataset. Which columns have the same numbers in both workers?
 #
-# (Up to Python 3.13, Linux forks workers, and a forked copy of a notebook may hang if the notebook has computed with several threads. From 3.14 on, the default is `forkserver`: dataset and `collate_fn` are pickled for each new worker. Then a lambda is an error, and so is a class that you define in a notebook, because no worker finds it. Put both into a file that you import. The next cell runs a separate script, as your training will. With `forkserver` the script must start its work below `if __name__ == "__main__":`, because each worker imports it.)
+# (The next cell runs a separate script, as your training will. Up to Python 3.13, Linux forks workers, and a forked copy of a notebook may hang. From 3.14 on, the default is `forkserver`: dataset and `collate_fn` are pickled for each new worker. So a lambda is an error, and so is a class from a notebook: put both into a file that you import. And the script must start its work below `if __name__ == "__main__":`, because each worker imports it.)
 
 # %%
 import subprocess
@@ -537,7 +517,7 @@ command = [sys.executable, FOLDER / "slow.py"]
 print(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
 # %% [markdown]
-# Without a worker the two times add up to 80 ms. One worker loads while the model computes, and the longer time counts: 60 ms. Two workers share the loading: 30 ms. With three workers, loading takes no longer than the step, and a fourth worker is of no use. So a certain number of workers is enough: the loading time divided by the step's time, rounded up. More workers only cost memory. And workers only hide *waiting*. If it is work to make a batch, they need cores for it.
+# Without a worker the two times add up to 80 ms. One worker loads while the model computes, and the longer time counts: 60 ms. Two workers share the loading: 30 ms. With three workers, loading takes no longer than the step, and a fourth worker is of no use. So the loading time divided by the step's time, rounded up, is enough; more workers only cost memory. And if it is work to make a batch, they need cores for it.
 
 # %% tags=["hide-input"]
 choice(
@@ -553,7 +533,7 @@ choice(
 # %% [markdown]
 # ## What a loader does
 #
-# In the lab you write a loader yourself. So first look at torch's loader from outside, as if you had to guess how it works. It needs only two things from a dataset, `len(dataset)` and `dataset[k]`. Here is a dataset that records which items were requested. **Predict.** A shuffled loader and two iterators of it are made. The iterators take turns, with three batches in all. When is which item read? Does the second iterator continue where the first one is, or does it start at the beginning? And does it use the same order?
+# In the lab you write a loader yourself. So first look at torch's loader from outside. It needs only two things from a dataset, `len(dataset)` and `dataset[k]`. Here is a dataset that records which items were requested. **Predict.** A shuffled loader and two iterators of it are made. The iterators take turns, with three batches in all. When is which item read? Does the second iterator continue where the first one is, or does it start at the beginning? And does it use the same order?
 
 # %%
 class Asked:
@@ -583,7 +563,7 @@ for name in ("first", "second", "first"):
     spied.asked.clear()
 
 # %% [markdown]
-# Nothing is read before a batch is requested, and then only the items of that batch, in its order. (With workers it is different: each gets two batches to prepare in advance.) And each iterator is a separate epoch, with its own order and its own position. So the loader itself has no position. Each `for` loop calls `iter(loader)`, which begins a new epoch. That is why you can't ask a loader how far it has come. This will matter in *Stop and go on*.
+# Nothing is read before a batch is requested, and then only the items of that batch, in its order. (With workers it is different: each gets two batches to prepare in advance.) And each iterator is a separate epoch, with its own order and its own position. So the loader itself has no position. Each `for` loop calls `iter(loader)`, which begins a new epoch. This will matter in *Stop and go on*.
 #
 # Next comes collating. An item need not be a tensor. **Predict.** Two of these dicts make a batch. What becomes of each entry, and with which dtype?
 
@@ -604,19 +584,9 @@ for key, value in together.items():
     )
 
 # %% [markdown]
-# Dicts become a dict and tuples become a list, at every level. At the last level, tensors are stacked, numbers become a tensor, and strings stay a list. One dtype is a trap. A Python float is a float64, so the loader makes a float64 tensor of floats. But the model is float32. **Predict.** Is that an error for a target? And for an input?
-
-# %%
-output = nn.Linear(2, 1)(together["x"])[:, 0]
-loss = F.mse_loss(output, together["share"])
-loss.backward()
-print("as a target, the loss is", loss.dtype)
-attempt(lambda: nn.Linear(2, 1)(together["share"]))
-
-# %% [markdown]
-# For a target there is no error. The loss is float64, and so are the gradients until the output, where the gradient becomes float32 again. For an input there is an error. If you want float32, make a tensor in `__getitem__`.
+# Dicts become a dict and tuples become a list, at every level. At the last level, tensors are stacked, numbers become a tensor, and strings stay a list. One dtype is a trap. A Python float is a float64, so the loader makes a float64 tensor of floats, but the model is float32. For an input that is an error; for a target it is not, and then the loss is float64. If you want float32, make a tensor in `__getitem__`.
 #
-# One line of a training loop does nothing on a machine without a GPU. A loader's batch is always in the CPU's memory, wherever the model is. So a loop begins with `x, y = x.to(device), y.to(device)`. Here is a device that everybody has: on `meta`, tensors have a shape but no numbers. A layer on `meta` refuses a tensor from the CPU, as a layer on a GPU would. **Predict.** `model.to(far)` and `x.to(far)`: what is on the other device after these two lines?
+# One line of a training loop does nothing on a machine without a GPU. A loader's batch is always in the CPU's memory, wherever the model is. So a loop begins with `x, y = x.to(device), y.to(device)`. Here `meta` stands for the GPU: its tensors have no numbers, but a layer on it refuses a tensor from the CPU, as a layer on a GPU would. **Predict.** `model.to(far)` and `x.to(far)`: what is on the other device after these two lines?
 
 # %%
 device = torch.accelerator.current_accelerator(check_available=True) or torch.device("cpu")
@@ -646,30 +616,7 @@ def moved(batch, device):
 print(moved(together, far)["at"])
 
 # %% [markdown]
-# What does this line cost? If nothing has to be moved, it costs almost nothing, as you will see. A move has a fixed cost, whatever its size: the call, and on a GPU a command to the driver. A change of dtype also writes each number again, so we use it here in place of a move. **Predict.** We convert 64 sentences as one batch, and then one by one, as if `to` were in `__getitem__`. How many times as expensive is the second way?
-
-# %%
-import timeit
-
-
-def microseconds(action, times=50):
-    """The shortest of twenty measurements, because other programs only make it slower."""
-    return 1e6 * min(timeit.repeat(action, number=times, repeat=20)) / times
-
-
-batch = inputs[:64]
-sentences = list(batch)
-print("already there, the same object:", batch.to("cpu") is batch)
-print(f"that costs       {microseconds(lambda: batch.to('cpu')):6.2f} µs")
-at_once = microseconds(lambda: batch.to(torch.int32))
-singly = microseconds(lambda: [sentence.to(torch.int32) for sentence in sentences])
-print(
-    f"as one batch     {at_once:6.2f} µs\none by one       {singly:6.2f} µs, "
-    f"{singly / at_once:.0f} times as much"
-)
-
-# %% [markdown]
-# Dozens of times as much, for the same numbers: you pay for each call and its new tensor. So you may write this line in every loop: if the tensor is already on the device, `to` returns the same tensor. But use it after collating, for a batch and not for an item. There is a second reason: `__getitem__` runs in the workers. A forked worker can't use CUDA if your process has used it, and a worker of `forkserver` would have to start CUDA once more. Phase 09 measures what a real move costs on a GPU. It also shows how a move can run during the step before (`pin_memory=True` in the loader, `non_blocking=True` in `to`).
+# If the tensor is already on the device, `to` returns the same tensor. So you may write this line in every loop. But use it after collating, for a batch and not for an item: a move has a fixed cost, whatever its size, and `__getitem__` may run in workers, which would all have to start CUDA. [Phase 09](09_profiling.ipynb#cell-id=fewer-larger-later) measures what a move costs on a GPU. It also shows how a move can run during the step before (`pin_memory=True` in the loader, `non_blocking=True` in `to`).
 
 # %% tags=["hide-input"]
 choice(
@@ -702,6 +649,9 @@ print("first:", *(f"{v:.3f}" for v in went[:5]), "  hundredth:", f"{went[-1]:.3f
 
 # %% [markdown]
 # In the end each step is 1/(1 − μ) = ten times as long. If gradients keep their direction, momentum multiplies the learning rate. If they change their direction, they cancel.
+
+# %% [markdown]
+# ### AdamW
 #
 # AdamW remembers two numbers for each weight: a running mean *m* of the gradient, and a running mean *v* of its square.
 #
@@ -721,7 +671,7 @@ for g in (1000.0, 1.0, 1e-3, 1e-6, 1e-9):
 # %% [markdown]
 # They all go the same distance, because at the first step m̂ is g and √v̂ is |g|. AdamW's first step is ±lr for *every* weight, whatever the size of its gradient. For gradients near ε = 1e-8 it is smaller (ε is added outside the root, so it is compared with |g|).
 #
-# Now you know why the loss jumped. The file had the weights but not the optimizer. So the new AdamW began again with a first step. Each of 50,000 finely tuned weights went up or down by the full learning rate. Only the sign of one batch's gradient decided the direction. In the old optimizer, v knew which weights have large gradients, and in m the noise was averaged out.
+# Now you know why the loss jumped. The file had the weights but not the optimizer. So the new AdamW began again with a first step: each of 50,000 finely tuned weights went up or down by the full learning rate, and only the sign of one batch's gradient decided the direction. In the old optimizer, v knew which weights have large gradients, and in m the noise was averaged out.
 #
 # Here is one real weight in the first 120 steps. It connects channel 3 of the hidden state with the word "hablé".
 
@@ -748,11 +698,11 @@ for _ in range(120):
 adamw_explorer(gradients, step=30, name="the weight of “hablé”, channel 3")
 
 # %% [markdown]
-# The very first step is the largest: one lr. A gradient far above its neighbours moves the weight by little more than half of that. It goes on moving the weight for ten steps, while m shrinks. The step is so small because the gradient is divided by a root that it has made larger itself. v looks back over a thousand steps, but here there have been only thirty so far, and this one gradient makes up most of their mean.
+# The very first step is the largest: one lr. A gradient far above its neighbours moves the weight by little more than half of that, because it is divided by a root that it has made larger itself. Then it goes on moving the weight for ten steps, while m shrinks. In v it stays for a thousand.
 #
-# Move β₂ to 0.9 and watch the last row: v forgets the last peak before the next peak comes, and small gradients make full steps again. Move β₁ to 0, and the steps follow every change of the gradient. Switch the bias correction off. At the first step m is then a tenth of what it should be, but √v is only a thirtieth, so the quotient is three times too *large*.
+# Move β₂ to 0.9 and watch the last row: v forgets the last peak before the next peak comes, and small gradients make full steps again. Switch the bias correction off: at the first step m is a tenth of what it should be, but √v is only a thirtieth, so the quotient is three times too *large*.
 #
-# Is that really what torch does? You can read the optimizer's memory. From m, v and t after the last step we can compute that step by hand, and compare it with the distance that the weight went.
+# Is that really what torch does? From m, v and t after the last step we compute that step by hand, and compare it with the distance that the weight went.
 
 # %%
 memory = optimizer.state[model.lm_head.weight]
@@ -778,7 +728,7 @@ for kind in (torch.optim.Adam, torch.optim.AdamW):
     print(f"{kind.__name__:6}", *(f"{v:6.3f}" for v in p.tolist()))
 
 # %% [markdown]
-# In Adam the decay is also divided by √v̂. So weights with small gradients go to 0 at full speed, but the weight with the large gradient hardly decays. In AdamW the decay is the same for all weights, a factor of 0.999 in each step. The remaining differences are noise.
+# In Adam the decay is also divided by √v̂. So weights with small gradients go to 0 at full speed, but the weight with the large gradient hardly decays. In AdamW the decay is the same for all weights, a factor of 0.999 in each step.
 #
 # Finally, which steps does t count? **Predict.** A parameter gets a gradient once. After that step, `zero_grad` and `step` are called without a backward in between. Does the parameter move? Does it matter whether `zero_grad` sets the gradient to None, which is the default, or to zeros?
 
@@ -806,29 +756,7 @@ group = state["param_groups"][0]
 print({key: group[key] for key in ("lr", "betas", "eps", "weight_decay", "params")})
 
 # %% [markdown]
-# torch has AdamW in three forms: a loop over the parameters, a form that treats all of them at once (`foreach`, the default on a GPU), and one kernel for everything (`fused`). **Predict.** Do the three agree to the last bit?
-
-# %%
-def five_steps(**form):
-    torch.manual_seed(0)
-    model = MiniGPT(SMALL)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2, **form)
-    for _ in range(5):
-        loss = loss_of(model, inputs[:16], targets[:16])
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-    return torch.cat([p.detach().flatten() for p in model.parameters()])
-
-
-loop = five_steps(foreach=False)
-for name in ("foreach", "fused"):
-    other = five_steps(**{name: True})
-    worst = (loop - other).abs().max()
-    print(f"{name:8} same bits: {torch.equal(loop, other)!s:6} largest difference {worst:.0e}")
-
-# %% [markdown]
-# `foreach` does the same operations in the same order. `fused` does them in another order and rounds at other places. It is just as right, but if a run changes from one form to another, it isn't the same run any more.
+# torch has AdamW in three forms: a loop over the parameters, a form that treats all of them at once (`foreach`, the default on a GPU), and one kernel for everything (`fused`). `foreach` gives the same bits as the loop, but `fused` rounds at other places. It is just as right, but if a run changes to `fused`, it isn't the same run any more.
 
 # %% tags=["hide-input"]
 number(
@@ -856,7 +784,7 @@ choice(
 #
 # $$\mathrm{lr} = \mathrm{floor} + (\mathrm{peak} - \mathrm{floor}) \cdot \tfrac12\,(1 + \cos \pi s)$$
 #
-# PyTorch has schedulers for it (`LinearLR`, `CosineAnnealingLR`, `SequentialLR`, or `LambdaLR` for your own function), each with a `state_dict`. Or you compute the rate from the step and write it into the optimizer's groups, as our `train` does. Then you only have to save the step.
+# PyTorch has schedulers for it (such as `LambdaLR` for your own function), each with a `state_dict`. Or you compute the rate from the step and write it into the optimizer's groups, as our `train` does. Then you only have to save the step.
 #
 # The usual mistake is to be off by one. **Predict.** A warm-up of 4 steps to 0.1 is computed as peak · step / 4, with steps counted from 0. What does the model learn from the first batch?
 
@@ -904,7 +832,7 @@ loss_curves(
 )
 
 # %% [markdown]
-# It is behind for a dozen steps and then far ahead. The run that began at full speed has not exploded. But its first steps have moved the weights to a bad place, and it is slow from then on.
+# It is behind for a dozen steps and then far ahead. The first steps of the other run have moved the weights to a bad place, and it is slow from then on.
 #
 # **Predict.** Somebody has lost the optimizer's state for good, and has only the weights of step 80. What happens if they begin again with a warm-up?
 
@@ -954,7 +882,7 @@ from utils.views import schedule_clip
 schedule_clip(norms, warmup=10)
 
 # %% [markdown]
-# A clip below all norms gives all steps gradients of the same length. For SGD this is like a learning rate that adapts to the norm. For AdamW it changes almost nothing, because the scale of the gradients does not matter there. A clip is for single gradients far above their neighbours. Otherwise such a gradient would stay in m for ten steps and in v for a thousand.
+# A clip below all norms gives all steps gradients of the same length. For AdamW that changes almost nothing, because the scale of the gradients does not matter there. A clip is for single gradients far above their neighbours, which would stay in m for ten steps and in v for a thousand.
 
 # %% tags=["hide-input"]
 number(
@@ -962,6 +890,14 @@ number(
     why="Step 60 is half-way between 10 and 110, where the cosine is 0: the middle of 0.01 and 0.001.",
     wrong={0.005: "The floor is 0.001, and not 0.", 0.0045: "That is half of the difference between floor and peak. Add the floor."},
 )
+
+# %% [markdown]
+# ## A resting place
+#
+# Here the first sitting ends. You know what each of the five lines does, what the optimizer remembers, and why the loss of the resumed run jumped. You can now solve exercises 1 to 5 of [the lab](../release/07_training/07_training.ipynb), 21 of its 42 points: windows, a loader, five mistakes, two optimizers, and the size of a step. The second sitting finds out what else a file must contain.
+
+# %% [markdown] tags=["needs-kernel"]
+# When you come back, run the cells above again (*Run → Run All Above Selected Cell*, a minute or two), because the rest uses their model and their sentences.
 
 # %% [markdown]
 # ## A big batch in pieces
@@ -1009,22 +945,20 @@ print("bit for bit:", torch.equal(right, big))
 
 # %%
 def kept(model, x, y):
-    """MiB that autograd saves for the backward, for each dtype. Each storage counts once."""
-    found, sizes = {}, {}
+    """MiB that autograd saves for the backward. Each storage counts once."""
+    found = {}
 
     def pack(t):
-        found[t.untyped_storage().data_ptr()] = t
+        found[t.untyped_storage().data_ptr()] = t  # kept alive, so that no address is used twice
         return t
 
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t):
         loss_of(model, x, y)
-    for t in found.values():
-        sizes[t.dtype] = sizes.get(t.dtype, 0) + t.untyped_storage().nbytes() / 2**20
-    return sizes
+    return sum(t.untyped_storage().nbytes() for t in found.values()) / 2**20
 
 
-print(f"whole: {sum(kept(model, x, y).values()):.1f} MiB   each quarter:", end="")
-print(*(f" {sum(kept(model, x[rows], y[rows]).values()):.1f}" for rows in quarters))
+print(f"whole: {kept(model, x, y):.1f} MiB   each quarter:", end="")
+print(*(f" {kept(model, x[rows], y[rows]):.1f}" for rows in quarters))
 
 # %% [markdown]
 # A quarter, if each part's graph is freed before the next graph is made. If you add up the *losses* and call `backward` once, at the end, all four graphs stay alive, and you have gained nothing.
@@ -1113,7 +1047,10 @@ for dtype in (torch.float32, torch.bfloat16, torch.float16):
     )
 
 # %% [markdown]
-# It is right to a few parts in a thousand. float16 has three more bits of fraction, and it is right to one part in a thousand. From one batch to the next, the gradient changes by more than half of its length. But is it faster? Look at the two rows separately. Some CPUs have instructions for bfloat16 (AVX-512 with BF16, or AMX). They take about as long for small matrices as in float32, and less for large ones. A CPU without these instructions must emulate bfloat16, and takes several times as long. Most CPUs must emulate float16. The gain depends on the hardware, so measure it on the machine that you will use.
+# It is right to a few parts in a thousand, and float16, with three more bits of fraction, to one part in a thousand. From one batch to the next, the gradient changes by more than half of its length. But is it faster? Some CPUs have instructions for bfloat16 (AVX-512 with BF16, or AMX), which save time for large matrices. Other CPUs must emulate it and take several times as long, and most CPUs must emulate float16. So measure on the machine that you will use.
+
+# %% [markdown]
+# ### What a GPU said
 #
 # We *did* measure on hardware that is made for it. The course comes with a record of a GPU, from another machine than yours and with another version of PyTorch. First come products alone, of 8,192 × 8,192. **Predict.** If float32 has the speed 1, what speed have bfloat16, float64 and eight bits?
 
@@ -1130,7 +1067,7 @@ for name, rate in sorted(rates.items(), key=lambda row: row[1]):
     )
 
 # %% [markdown]
-# bfloat16 is sixteen times as fast. The reason is the *tensor cores*, which multiply small blocks of matrices. Plain float32 can't use them and is the slowest of all. It is even slower than float64, which can use them. *TF32* is a way around that. The factors keep float32's exponent but only ten bits of fraction, and the sums are float32. TF32 isn't a dtype but a permission (`torch.backends.cuda.matmul.fp32_precision = "tf32"`). For products it is off by default.
+# bfloat16 is sixteen times as fast. The reason is the *tensor cores*, which multiply small blocks of matrices. Plain float32 can't use them and is the slowest of all, even slower than float64. *TF32* is a way around that: the factors keep float32's exponent but only ten bits of fraction, and the sums are float32. TF32 isn't a dtype but a permission (`torch.backends.cuda.matmul.fp32_precision = "tf32"`), off by default.
 #
 # Then comes a whole training: a GPT of 8 layers, 1,024 wide, with AdamW, on 16 sequences of 512 tokens. Each row of the output is the same training in another precision. **Predict.** Products are sixteen times as fast in bfloat16. How many times as fast is the step? How much smaller is the peak of memory? How far apart are the losses after twenty steps?
 
@@ -1151,21 +1088,16 @@ print(f"attention's tables, {table / 1e6:.0f} million numbers: {4 * table / 1e9:
 # %% [markdown]
 # The step is three times as fast, not sixteen, because it contains more than products. *Time on a napkin*, below, derives these milliseconds from the table above. TF32 takes one line and gives most of the gain.
 #
-# People often say that 16 bits halve the memory, but here the peak is only 4 to 6 % smaller. Everything that stays from step to step is float32, with 16 bytes for each weight as before. Tensors that are kept for the backward of a product are halved. But the residual stream isn't halved, and attention keeps even *more*. Its softmax is computed in float32, and the softmax's table is kept for its own backward. For the product that follows, the table is kept again, rounded. That makes six bytes for each number in place of four. To save memory, don't keep the table: [phase 08](08_transformer.ipynb#cell-id=attention-in-fifty-lines) has a kernel that doesn't.
+# People often say that 16 bits halve the memory, but here the peak is only 4 to 6 % smaller. Everything that stays from step to step is float32, with 16 bytes for each weight as before. Tensors that are kept for the backward of a product are halved. But the residual stream isn't halved, and attention keeps even *more*. Its softmax is computed in float32, and the softmax's table is kept for its own backward. For the product that follows, the table is kept again, rounded. That makes six bytes for each number in place of four. So use 16 bits for speed. If memory is short, accumulate: that divides all kept tensors by the number of parts. And don't keep the table: [phase 08](08_transformer.ipynb#cell-id=attention-in-fifty-lines) has a kernel that doesn't.
 #
 # The first losses are the same to four digits. After twenty steps they differ from float32's by up to a tenth, even with TF32. Each kind of rounding leads a training to other weights. Twenty steps of one run don't show whether these are worse.
 #
-# Much code still uses `torch.cuda.amp`. It works, but it warns:
-
-# %%
-with warnings.catch_warnings(record=True) as said:
-    warnings.simplefilter("always")
-    torch.cuda.amp.autocast(enabled=False)
-    torch.cuda.amp.GradScaler(enabled=False)
-print(*(f"{each.category.__name__}: {each.message}" for each in said), sep="\n")
+# Much code still uses `torch.cuda.amp.autocast` and `torch.cuda.amp.GradScaler`. They work, but they are deprecated and warn: use the names in `torch.amp`.
 
 # %% [markdown]
-# Next we look at the range. The smallest positive number in float16 is 6e-8. Here are the gradients of the *shipped* MiniGPT on 256 lines, sorted by size. Below them you see the range of each dtype. This model was trained for 6,000 steps. If a model predicts a word well, the word gives almost no gradient, so late in a training gradients are small.
+# ### A scale for small gradients
+#
+# The smallest positive number in float16 is 6e-8. Here are the gradients of the *shipped* MiniGPT on 256 lines, sorted by size. Below them you see the range of each dtype. If a model predicts a word well, the word gives almost no gradient, so late in a training gradients are small.
 #
 # **Predict.** What part of the gradients is too small for float16? By how much would you multiply the loss so that no gradient is lost and none overflows?
 
@@ -1197,7 +1129,7 @@ for factor in (1.0, math.inf, 1.0, 1.0, 1.0):
     print(f"gradient {factor:3}   weight {p.item():.1f}   scale {scaler.get_scale():,.0f}")
 
 # %% [markdown]
-# The infinite gradient did not change the weight, only the scale. At the beginning of a run in float16 a few skipped steps are normal, because the scaler looks for its scale. But if the scale falls again and again, something is infinite for another reason.
+# The infinite gradient did not change the weight, only the scale. At the beginning of a run a few skipped steps are normal. But if the scale falls again and again, something is infinite for another reason.
 #
 # How does clipping fit in? **Predict.** The gradient is 2, the clip is 1, and the scale is 65,536. What happens to the weight if you clip before the scaler has divided?
 
@@ -1215,8 +1147,11 @@ for unscale_first in (True, False):
 
 # %% [markdown]
 # The clip cuts 131,072 down to 1, and then the scaler divides that by 65,536. With SGD the model hardly moves. With AdamW nobody notices, although the clip now means something else. So call `unscale_` first. The scaler remembers that, and doesn't divide again.
+
+# %% [markdown]
+# ### Everything in one step
 #
-# Now everything in one step, in the only right order: weighted parts, each under autocast and scaled; then, once, unscale, clip, step, update. (All parts need the same scale, because their gradients are added up.)
+# Here is the whole step, in the only right order: weighted parts, each under autocast and scaled; then, once, unscale, clip, step, update. (All parts need the same scale, because their gradients are added up.)
 
 # %%
 def whole_step(model, parts, dtype):
@@ -1235,7 +1170,6 @@ def whole_step(model, parts, dtype):
     scaler.update()
     return torch.cat([p.detach().flatten() for p in model.parameters()]) - before
 
-
 # %% [markdown]
 # **Predict.** Compare with one batch of 256 in float32. How far off is the step in four parts? How far off is it in four parts and 16 bits? And which is the fastest here?
 
@@ -1252,7 +1186,7 @@ for dtype in (torch.float32, torch.bfloat16, torch.float16):
         print(f"{dtype!s:15} in {len(parts)}: off by {off:.0e}   {spent * 1e3:4.0f} ms of CPU")
 
 # %% [markdown]
-# Each form is as correct as its dtype allows. Cutting into parts costs no digits and hardly any time. What 16 bits cost or save depends on the machine, as above. On a GPU they pay, if the matrices are as large as in the record. Use the same cell with `"cuda"` in place of `"cpu"`.
+# Each form is as correct as its dtype allows. Cutting into parts costs no digits and hardly any time. What 16 bits cost or save depends on the machine. On a GPU, use the same cell with `"cuda"` in place of `"cpu"`.
 
 # %% tags=["hide-input"]
 choice(
@@ -1271,223 +1205,6 @@ number(
     unit="bytes",
     why="Autocast only makes temporary copies of the inputs of a product. Weights, gradients and the optimizer's memory don't change.",
     wrong={8: "That is `model.bfloat16()`: everything is in 16 bits, and updates no longer change the weights.", 14: "Under autocast the gradient of a weight has the dtype of the weight, float32.", 18: "The 16-bit copies exist during forward and backward, and then they are freed."},
-)
-
-# %% [markdown]
-# ## The same curve
-#
-# Take three runs of one model: in float32, under autocast, and in parts of unequal size. All three start from the same weights and use the same batches. Their losses will agree in the first digits, but hardly one will be the same to the last digit. That is no mistake. With a mean of means the losses differ as well, and that is a mistake. **How far apart may two runs be if nothing is wrong?** Without a number for that, you can only look at two curves side by side and call them similar.
-#
-# We begin with a single number. bfloat16 has eight binary digits, so the next number above 1 is 1 + 2⁻⁷. A number between two neighbours is rounded to the nearer one, so it changes by at most half of their gap. For numbers just above 1, half of the gap is the *unit roundoff*, u. If a number t is rounded, it becomes t · (1 + δ), where |δ| is at most u.
-
-# %%
-UNITS = {
-    dtype: torch.finfo(dtype).eps / 2 for dtype in (torch.bfloat16, torch.float16, torch.float32)
-}
-for dtype, u in UNITS.items():
-    print(f"{dtype!s:15} u = 2^{math.log2(u):.0f} = {u:.1e}")
-
-# %% [markdown]
-# What does that do to a loss? If t becomes t · (1 + δ), the loss moves by δ · t · ∂L/∂t, to first order, and autograd knows ∂L/∂t. Autocast rounds the inputs and weights of a product, and its result. There are two estimates of all these errors together. If all errors change the loss in the same direction, the loss is off by u times the sum of all |t · ∂L/∂t|. If each error has a random sign, they add up like the steps of a random walk. Then the loss is off by u times the root of the sum of squares.
-#
-# **Predict.** In our model, with 64 sentences, the inputs and outputs of the linear layers have more than a million numbers. How many u is the first estimate, and how many u is the second? Which of the two is nearer to the measured error?
-
-# %%
-def effects(model, x, y):
-    """t · ∂L/∂t of each number t in the input, the output and the weight of a linear layer."""
-    found = set()
-
-    def note(layer, read, gave):
-        for t in (*read, gave, layer.weight):
-            t.retain_grad()
-            found.add(t)
-
-    hooks = [m.register_forward_hook(note) for m in model.modules() if isinstance(m, nn.Linear)]
-    model.zero_grad()
-    loss_of(model, x, y).backward()
-    for hook in hooks:
-        hook.remove()
-    return torch.cat([(t * t.grad).detach().flatten() for t in found])
-
-
-# %%
-read, asked = inputs[:64], targets[:64]
-each = effects(model, read, asked)
-print(
-    f"{len(each):,} numbers; if all conspire {each.abs().sum():.1f} u, a walk {each.norm():.2f} u"
-)
-exact = loss_of(model, read, asked).item()
-for dtype in (torch.bfloat16, torch.float16):
-    with torch.autocast("cpu", dtype=dtype):
-        off = abs(loss_of(model, read, asked).item() - exact)
-    print(f"{dtype!s:15} loss off by {off:.1e}, {off / UNITS[dtype]:.2f} u")
-
-# %% [markdown]
-# The measured error is near the random walk or below it, and far below the sum. So rounding in one pass changes the loss by less than u. (Attention's two products are not counted here; they change little.) That is true whether the loss itself is 6 or 0.1, because a loss is a mean of *logarithms*. If a probability is off by a factor of 1 + u, its logarithm is off by u.
-#
-# Now we derive a band: how far the loss of each step may be off. It is the sum of three parts.
-#
-# *The rounding in this step itself*: one u. *The sum of the loss itself*, which is added up in float32, over 600 words and some 500 places. About twenty additions follow one another in it, and twenty in the sum of the other run. So the loss is off by 40 · 2⁻²⁴ of itself. With some room, we take 2⁻¹⁸.
-#
-# *The errors of earlier steps*, which are in the weights. For a gradient, seven products in a row run forward, and seven run backward. Each product rounds its inputs and its result. These are some forty roundings of 0.4 u on average, which add up like a random walk. √40 · 0.4 u is 2.6 u, so we say that a gradient is off by 3 u of its length. (*Sixteen bits* has measured one to two u.) With a momentum of 0.9 each gradient counts 1 + 0.9 + 0.81 + … = 10 times. Now multiply rate and norm in each step, and add up these products. After some steps the weights of two runs differ by at most 10 · 3 u times this sum. The losses then differ by at most that distance times the norm of the present gradient. They differ by that much only if the difference of the weights has exactly the direction of the gradient.
-#
-# The three parts together are the band. It needs only numbers that any run should log: losses, norms and rates.
-
-# %%
-import inspect
-
-from utils.drivers.training import band, steps_of_lines
-
-print(inspect.getsource(band))
-
-# %% [markdown]
-# The band leaves one thing out. If the weights of two runs differ, their gradients differ, too, and that changes the difference of the weights again. *The five lines* has shown what happens to a distance in a direction with the curvature λ: each step multiplies it by 1 − lr · λ. So it shrinks as long as the rate is below the limit 2 / λ. Nobody can compute this effect for a whole network, so we compare the band with measurements.
-#
-# The runs make the steps of the last section, many times and with momentum. Each of two more runs has a mistake that many loops have: a mean of the parts' means, or a loss from logits in 16 bits, as autocast returns them.
-
-# %%
-def step_of(model, optimizer, scaler, parts, dtype, mistake):
-    """One step: its loss, and the norm of its gradient before clipping."""
-    counts = [(wanted != -100).sum().item() for _, wanted in parts]
-    optimizer.zero_grad()
-    losses = []
-    for (read, wanted), count in zip(parts, counts):
-        share = 1 / len(parts) if mistake == "mean of means" else count / sum(counts)
-        with torch.autocast("cpu", dtype=dtype, enabled=dtype is not torch.float32):
-            logits = model(read).flatten(0, 1)
-        logits = logits if mistake == "loss in 16 bits" else logits.float()
-        losses.append(share * F.cross_entropy(logits, wanted))
-        scaler.scale(losses[-1]).backward()
-    scaler.unscale_(optimizer)
-    norm = nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-    scaler.step(optimizer)
-    scaler.update()
-    return sum(loss.item() for loss in losses), norm.item()
-
-
-# %%
-def run_of(dtype=torch.float32, cuts=(64,), mistake=None, lr=0.05, steps=40):
-    """Losses, norms and rates of a new MiniGPT. `cuts`: how many sentences each part has."""
-    torch.manual_seed(0)
-    model, scaler = MiniGPT(SMALL), torch.amp.GradScaler("cpu", enabled=dtype is torch.float16)
-    optimizer = torch.optim.SGD(model.parameters(), lr, momentum=0.9)
-    log = {"losses": [], "norms": [], "rates": [lr] * steps}
-    for parts in steps_of_lines(inputs, targets, steps, cuts, seed=0):
-        loss, norm = step_of(model, optimizer, scaler, parts, dtype, mistake)
-        log["losses"].append(loss)
-        log["norms"].append(norm)
-    return log
-
-
-RAGGED = (40, 16, 8)  # short sentences first, so the targets of a part are very unequal
-runs = {"float32": run_of(), "in parts": run_of(cuts=RAGGED)}
-runs |= {"bfloat16": run_of(torch.bfloat16), "float16": run_of(torch.float16)}
-
-# %% [markdown]
-# **Predict.** In how many digits do the losses agree? The picture shows the distances from float32. How many powers of ten are between the three other runs?
-
-# %%
-losses = {name: log["losses"] for name, log in runs.items()}
-for name, curve in losses.items():
-    print(f"{name:8} steps 1, 10, 20, 40:", *(f"{curve[step - 1]:.7f}" for step in (1, 10, 20, 40)))
-
-# %%
-bands = {
-    name: band(runs["float32"], UNITS[dtype], max_norm=1.0, momentum=0.9)
-    for name, dtype in (
-        ("in parts", torch.float32),
-        ("bfloat16", torch.bfloat16),
-        ("float16", torch.float16),
-    )
-}
-loss_curves(losses, bands=bands, step=20)
-
-# %% [markdown]
-# If the losses themselves were plotted, the four curves would look like one. Here you see their distances from the first run, on a scale of powers of ten. The dashed lines are the edges of the bands. Where a curve has a gap, the loss is the same to the last bit. All runs stay inside, and the runs in 16 bits stay far inside. The band allows that all errors of forty steps have the direction of the gradient, but in fact their directions are random.
-#
-# The band for the parts is narrower by the quotient of the two u, 2¹⁶. So if you want to prove that an accumulation is right, compare in *float32*. Under bfloat16 you see only a mistake that is ten thousand times as large.
-#
-# **Predict.** Can you see the two mistakes in the losses? And at which step do the two runs leave their bands?
-
-# %%
-wrong = {
-    "mean of means": (run_of(cuts=RAGGED, mistake="mean of means"), bands["in parts"]),
-    "loss in 16 bits": (run_of(torch.bfloat16, mistake="loss in 16 bits"), bands["bfloat16"]),
-}
-for name, (log, band_of) in wrong.items():
-    for step in (1, 20, 40):
-        loss, right = log["losses"][step - 1], losses["float32"][step - 1]
-        apart, width = abs(loss - right), band_of[step - 1]
-        print(
-            f"{name:15} step {step:2}: {loss:.3f}, right {right:.3f}; apart {apart:.0e}, allowed "
-            f"{width:.0e}"
-        )
-
-# %% [markdown]
-# The losses fall as they should, and one run with a mistake even ends *lower* than the right run. Yet both are outside their bands at the very first step, when all weights are still the same. The mean of means is off by more than a hundred times the width, because it is a different number. The loss in 16 bits is off by thirty times the width. (Later the second run comes back inside. So look at the first steps, where a band is narrow.)
-#
-# Why is the loss in 16 bits so far off? Between 4 and 8, neighbours in bfloat16 are a thirty-second apart, so rounding the loss would explain an error of a sixty-fourth. But the error is larger, and how much larger depends on the order of the lines in memory:
-
-# %%
-new = MiniGPT(SMALL)
-with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16):
-    logits = new(read).flatten(0, 1)
-for given in (logits, logits.float()):
-    print(
-        given.dtype,
-        "sum of the losses:",
-        F.cross_entropy(given, asked.flatten(), reduction="sum").item(),
-    )
-print("2048 + 6.4 in bfloat16:", (torch.tensor(2048.0, dtype=torch.bfloat16) + 6.4).item())
-
-# %% [markdown]
-# The sum stops growing at 2048. Neighbours are 16 apart there, so adding a loss of 6.4 changes nothing. To avoid that, `cross_entropy` adds in blocks of sixteen. But on a CPU it ends a block only at a place that counts. Here each sixteenth place is the beginning of a line, where the target is −100. Divided by some 500 places, 2048 is a loss of 4. So an untrained model looks as if it had learned a lot.
-#
-# And what are the limits of the band itself? **Predict.** Take a rate that is ten times as large, in float32, with whole batches and with the same batches in parts, and without a mistake. The larger rate makes the band about ten times as wide. Does the run in parts stay inside?
-
-# %%
-fast = {
-    name: run_of(cuts=cuts, lr=0.5, steps=60)
-    for name, cuts in (("whole", (64,)), ("in parts", RAGGED))
-}
-edge = {"in parts": band(fast["whole"], UNITS[torch.float32], max_norm=1.0, momentum=0.9)}
-loss_curves({name: log["losses"] for name, log in fast.items()}, bands=edge, step=30)
-
-# %% [markdown]
-# It does for half of the run. Then the distance grows tenfold every few steps, which is a straight line on this scale, until it is as large as the noise of the losses. The reason is the factor |1 − lr · λ|, which is now above 1. At this rate the run is at its limit, and there every difference, even one of 10⁻⁷, grows. Nothing is wrong with either run. So a proof by curves has conditions: the same first weights and batches, a rate well below the limit, and only a few dozen steps. For longer runs, compare the results at the end, with several runs of each kind.
-#
-# So parts and 16 bits are both right. How much memory do they save? With [the four parts](07_training.ipynb#cell-id=a-big-batch-in-pieces) above, a quarter remained. **Predict.** A full MiniGPT keeps tensors for the backward. What share of their bytes remains under bfloat16?
-
-# %%
-full = MiniGPT()
-for dtype in (torch.float32, torch.bfloat16):
-    with torch.autocast("cpu", dtype=dtype, enabled=dtype is not torch.float32):
-        sizes = kept(full, read, asked)
-    parts = ", ".join(
-        f"{size:.1f} {str(kind).removeprefix('torch.')}" for kind, size in sizes.items()
-    )
-    print(f"under {dtype}: {sum(sizes.values()):.1f} MiB, of it {parts}")
-
-# %% [markdown]
-# Seven tenths, not half. Tensors that products read are halved. The rest stays in float32: the residual stream, which LayerNorm reads, and above all the table of the loss, with a logarithm for each of 600 words at each place. Token numbers are int64 in both cases. (On the GPU above, attention's softmax was kept in both dtypes, so even less was saved.) Weights, gradients and the optimizer's memory don't change at all. Accumulation divides all kept tensors by the number of parts, costs no digits, and changes nothing else. So if memory is short, accumulate. Use 16 bits for speed.
-
-# %% tags=["hide-input"]
-number(
-    "A number in float8 e4m3 has one binary digit before the point and three after it. What is its unit roundoff?", 0.0625,
-    why="The next number above 1 is 1 + 2⁻³, and half of the gap is 2⁻⁴. Each number may be off by six per cent, so products in float8 need scales for their inputs.",
-    wrong={0.125: "That is the gap. The nearer neighbour is at most half of the gap away."},
-    tolerance=0.0001,
-)
-
-# %% tags=["hide-input"]
-choice(
-    "Under bfloat16, the first loss of your loop in parts differs by 0.002 from the first loss with whole batches. Is the accumulation right?",
-    {
-        "Yes, 0.002 is in the band": "0.002 is in the band of bfloat16, which is 0.004 wide. But a mean of means would be inside, too, if the parts are nearly equal.",
-        "No, a mean must not depend on how it is cut": "In every dtype it depends on that a little, because of the order of the sums. And 16-bit products of other shapes may round differently.",
-        "You can't know from this; in float32 you can": "In float32 the band is some 0.00002 wide, so a mistake in the weights of the parts is outside.",
-    },
-    answer="You can't know from this; in float32 you can",
 )
 
 # %% [markdown]
@@ -1581,7 +1298,6 @@ def resume(*names):
         PARTS[name][1](run, saved[name])
     return run
 
-
 # %% [markdown]
 # **Predict.** We restore model, step and optimizer. Does the loss jump? Is the run the same as the run that never stopped?
 
@@ -1600,13 +1316,13 @@ for name, parts in saved_parts.items():
 loss_curves({name: runs[name] for name in ("never stopped", "optimizer, too")}, step=100)
 
 # %% [markdown]
-# With the optimizer there is no jump, and this is where most people stop. But from step 81 on it is another run: it gets its very first batches once more, and dropout drops other channels. (nanoGPT does just that, as you will read below, and for its purpose it is good enough.) With the generator's state restored, too, the run is the same in every bit, as the last printed line says.
+# With the optimizer there is no jump, and this is where most people stop. But from step 81 on it is another run: it gets its very first batches once more, and dropout drops other channels. (nanoGPT does just that.) With the generator's state restored, too, the run is the same in every bit, as the last printed line says.
 #
-# Is it worth the trouble? A resumed run that is *the same to the last bit* can be tested with `==`. If a run is only "nearly the same", you can't know whether it lost something. (Bit for bit means on the same machine with the same number of threads: another machine may add in another order.)
+# Is it worth the trouble? A resumed run that is *the same to the last bit* can be tested with `==`. If a run is only "nearly the same", you can't know whether it lost something. (That holds for one machine and one number of threads: another machine may add in another order.)
 #
 # What else has a state? A scheduler, a `GradScaler`, Python's and NumPy's random generators if you use them, and on a GPU `torch.cuda.get_rng_state_all()`. The running means of BatchNorm are buffers, so they are in the model. And there are four traps.
 #
-# **One: a `state_dict` is not a copy.** **Predict.** A colleague keeps the best model so far in a variable. What does this variable contain at the end?
+# **One: a `state_dict` is not a copy.** **Predict.** A colleague keeps the best model so far in a variable. What does it contain at the end?
 
 # %%
 best = run.model.state_dict()
@@ -1615,7 +1331,7 @@ train(run, 5)
 print(f"when kept {noted:.4f}, five steps later {best['lm_head.bias'].sum().item():.4f}")
 
 # %% [markdown]
-# It contains the last model, under the name `best`. The dict is new, but the tensors are the model's own, as in our list of weights. `torch.save` is safe, because it writes the bytes at once. In memory, use `copy.deepcopy`. The same is true of the optimizer's `state_dict`, m and v included.
+# It contains the last model, under the name `best`. The dict is new, but the tensors are the model's own, as in our list of weights. The same is true of the optimizer's `state_dict`. `torch.save` is safe, because it writes the bytes at once. In memory, use `copy.deepcopy`.
 #
 # **Two: the file decides.** **Predict.** A run used lr 0.02. You resume it, and make the optimizer with lr 0.001, because the loss no longer falls. Which rate is used?
 
@@ -1626,9 +1342,9 @@ new.load_state_dict(old.state_dict())
 print("lr:", new.param_groups[0]["lr"])
 
 # %% [markdown]
-# The state also restores the groups: lr, betas, decay. And m and v are found by *number*, not by name: by a parameter's place in the list. Suppose that the modules are now registered in another order, and the shapes happen to fit. Then parameters get the memory of other parameters, without an error.
+# The state also restores the groups: lr, betas, decay. And m and v are found by *number*, not by name: by a parameter's place in the list. If the modules are now registered in another order, and the shapes happen to fit, parameters get the memory of other parameters, without an error.
 #
-# **Three: what `torch.load` reads.** Since torch 2.6 it opens files with `weights_only=True`, which allows tensors, and plain values such as numbers, strings, lists and dicts. A pickle can run any code when it is opened, and this setting prevents that. **Predict.** Which of these values can be read back?
+# **Three: what `torch.load` reads.** Since torch 2.6 it opens files with `weights_only=True`, which allows tensors, and plain values such as numbers, strings, lists and dicts. A pickle could run any code when it is opened. **Predict.** Which of these values can be read back?
 
 # %%
 def reads_back(thing):
@@ -1668,7 +1384,7 @@ dice.set_state(stopped)
 print("state of the stop gives", [batch.tolist() for batch in loader])
 
 # %% [markdown]
-# It gives an epoch that the first run never had: not the rest of epoch 2, and not epoch 3. The whole permutation is made when an epoch begins, and between two batches the generator is not used. So the generator's state doesn't say how far the epoch has come, and the rest of the epoch is lost. (At the end of an epoch the sampler uses the generator once more, for an empty remainder. So the state at the stop isn't the state at the beginning of epoch 3, either.) No loss curve shows any of this.
+# It gives an epoch that the first run never had: not the rest of epoch 2, and not epoch 3. The whole permutation is made when an epoch begins, and between two batches the generator is not used. So the generator's state doesn't say how far the epoch has come, and the rest of the epoch is lost. (At the end of an epoch the sampler uses the generator once more, so it isn't epoch 3, either.) No loss curve shows any of this.
 #
 # So save the state from the *beginning* of the epoch, and the number of batches that were used. After the restart, the same permutation is made again. Then skip that number of batches.
 
@@ -1682,7 +1398,7 @@ print("goes on with:", [batch.tolist() for batch in epoch], " as it was:", rest)
 print("epoch 3:     ", [batch.tolist() for batch in loader])
 
 # %% [markdown]
-# But pay attention to the order. The skipped batches may also use *other* random generators, such as torch's global one. So restore torch's global state last, when the loader has reached its old position.
+# The skipped batches may also use *other* random generators, such as torch's global one. So restore torch's global state last, when the loader has reached its old position.
 
 # %% tags=["hide-input"]
 number(
@@ -1795,7 +1511,7 @@ for loss, x, _ in (max(late, key=lambda row: row[0]), min(late, key=lambda row: 
     print(f"loss {loss:.2f}, {x.shape[1]} tokens wide:", *tokenizer.words(x[0][x[0] != 0])[:16])
 
 # %% [markdown]
-# It is the data. Some lines are lists of a verb's forms in random order, which teach their spelling, and nobody can know which form comes next. Such lines are long, and lines of similar length are in one batch, so some batches have only lists. The learning rate is not the reason, and a clip would not help. *Look at the batch before you change a hyperparameter.*
+# It is the data. Some lines are lists of a verb's forms in random order, which teach their spelling, and nobody can know which form comes next. Such lines are long, and lines of similar length are in one batch, so some batches have only lists. *Look at the batch before you change a hyperparameter.*
 #
 # And what does the model write?
 
@@ -1805,11 +1521,12 @@ for step, sentence in says.items():
 print("shipped, step 6000:        ", generate("yo", verb="hablar", tense="past"))
 
 # %% [markdown]
-# (Another machine rounds sums differently, and after 300 steps its sentences differ too.) Not one of these sentences is right. At step 200 the verb is right but the tense is wrong. At step 300 the tense is right, but the verb is another one, and *yo* has the form for *nosotros*. And yet the loss is 0.84, the floor is 0.54, and both baselines are beaten. Most words of a sentence are easy. You care about one of them, and the mean over all words hardly shows it. The other 5,700 steps are for this word. A validation that counts right verbs would be worth more than any loss.
+# (Another machine rounds sums differently, and after 300 steps its sentences differ too.) Not one of these sentences is right. At step 200 the verb is right but the tense is wrong. At step 300 the tense is right, but the verb is another one, and *yo* has the form for *nosotros*. And yet the loss is 0.84, the floor is 0.54, and both baselines are beaten. Most words of a sentence are easy, and the mean over all words hardly shows the one that you care about. A validation that counts right verbs would be worth more than any loss.
+
+# %% [markdown]
+# ### A compiled model
 #
-# Here the learning rate stayed where it was after the warm-up. A cosine is for the end of a run, when there is more noise than progress. In a run of only 300 steps, a falling rate costs more than it gains (try it).
-#
-# One more tool can speed up the loop: `torch.compile`. [Phase 06](06_compile.ipynb#cell-id=three-machines-in-a-row) is about the code that it makes. Here you see how a loop uses it. The compiler specializes its code on the shapes that it gets, and our batches have many lengths. **Predict.** How many times does it compile for these eight batches?
+# `torch.compile` can speed up the loop. From [phase 06](06_compile.ipynb#cell-id=guards-what-a-graph-believes) you know that its graphs have guards on shapes, and our batches have many lengths. **Predict.** How many times does it compile for these eight batches?
 
 # %%
 compiled_for = []
@@ -1831,7 +1548,7 @@ loss_of(fast, x[:7], y[:7]).backward()
 print(f"(7, {x.shape[1]})", f"and a short batch: {len(compiled_for)} compilations in all")
 
 # %% [markdown]
-# It compiles once for the first length, and once more when a second length comes, now with the length as a symbol. After that it doesn't compile again. A short batch at the end of the epoch has a new batch size, which costs another compilation. With `drop_last` there is no such batch. A real backend takes seconds to a minute for each compilation, so for a training of a few seconds it isn't worth it.
+# It compiles once for the first length, and once more for the second, now with the length as a symbol. A short batch at the end of the epoch costs another compilation; with `drop_last` there is none. A real backend takes seconds to a minute for each, so for a training of a few seconds it isn't worth it.
 #
 # And there is a trap for checkpoints. **Predict.** What are the names in the `state_dict` of a compiled model?
 
@@ -1843,6 +1560,203 @@ print(next(iter(gpt.state_dict())))
 
 # %% [markdown]
 # `torch.compile(model)` wraps the model, and each name gets a prefix, which an uncompiled model doesn't have. So save the original model, or compile it in place.
+
+# %% [markdown]
+# ## The same curve
+#
+# Train one model three times, from the same weights and with the same batches: in float32, under autocast, and in parts of unequal size. The losses will agree in the first digits, but hardly one will be the same to the last digit. That is no mistake. With a mean of means the losses differ as well, and that is a mistake. **How far apart may two runs be if nothing is wrong?** Without a number for that, you can only look at two curves side by side and call them similar.
+
+# %% [markdown]
+# ### Rounding in one loss
+#
+# bfloat16 has eight binary digits, so the next number above 1 is 1 + 2⁻⁷. A number between two neighbours is rounded to the nearer one, so it changes by at most half of their gap. For numbers just above 1, half of the gap is the *unit roundoff*, u. If a number t is rounded, it becomes t · (1 + δ), where |δ| is at most u.
+
+# %%
+UNITS = {
+    dtype: torch.finfo(dtype).eps / 2 for dtype in (torch.bfloat16, torch.float16, torch.float32)
+}
+for dtype, u in UNITS.items():
+    print(f"{dtype!s:15} u = 2^{math.log2(u):.0f} = {u:.1e}")
+
+# %% [markdown]
+# What does that do to a loss? If t becomes t · (1 + δ), the loss moves by δ · t · ∂L/∂t, to first order, and autograd knows ∂L/∂t. Autocast rounds the inputs and weights of a product, and its result. There are two estimates of all these errors together. If all errors change the loss in the same direction, the loss is off by u times the sum of all |t · ∂L/∂t|. If each error has a random sign, they add up like the steps of a random walk. Then the loss is off by u times the root of the sum of squares.
+#
+# **Predict.** In our model, with 64 sentences, the inputs and outputs of the linear layers have more than a million numbers. How many u is the first estimate, and how many u is the second? Which of the two is nearer to the measured error?
+
+# %%
+def effects(model, x, y):
+    """t · ∂L/∂t of each number t in the input, the output and the weight of a linear layer."""
+    found = set()
+
+    def note(layer, read, gave):
+        for t in (*read, gave, layer.weight):
+            t.retain_grad()
+            found.add(t)
+
+    hooks = [m.register_forward_hook(note) for m in model.modules() if isinstance(m, nn.Linear)]
+    model.zero_grad()
+    loss_of(model, x, y).backward()
+    for hook in hooks:
+        hook.remove()
+    return torch.cat([(t * t.grad).detach().flatten() for t in found])
+
+
+# %%
+read, asked = inputs[:64], targets[:64]
+model = run.model.eval()  # of *Stop and go on*, dropout off
+each = effects(model, read, asked)
+print(
+    f"{len(each):,} numbers; if all conspire {each.abs().sum():.1f} u, a walk {each.norm():.2f} u"
+)
+exact = loss_of(model, read, asked).item()
+for dtype in (torch.bfloat16, torch.float16):
+    with torch.autocast("cpu", dtype=dtype):
+        off = abs(loss_of(model, read, asked).item() - exact)
+    print(f"{dtype!s:15} loss off by {off:.1e}, {off / UNITS[dtype]:.2f} u")
+
+# %% [markdown]
+# The measured error is near the random walk or below it. So rounding in one pass changes the loss by less than u. That is true whether the loss itself is 6 or 0.1, because a loss is a mean of *logarithms*. If a probability is off by a factor of 1 + u, its logarithm is off by u.
+
+# %% [markdown]
+# ### A band for a whole run
+#
+# Now we derive a band: how far the loss of each step may be off. It is the sum of three parts.
+#
+# *The rounding in this step itself*: one u. *The sum of the loss itself*, which is added up in float32, over 600 words and some 500 places. About twenty additions follow one another in it, and twenty in the sum of the other run. So the loss is off by 40 · 2⁻²⁴ of itself. With some room, we take 2⁻¹⁸.
+#
+# *The errors of earlier steps*, which are in the weights. For a gradient, seven products in a row run forward, and seven run backward. Each product rounds its inputs and its result. These are some forty roundings of 0.4 u on average. As a random walk they add up to √40 · 0.4 u, which is 2.6 u, so we say that a gradient is off by 3 u of its length. (*Sixteen bits* has measured one to two u.) With a momentum of 0.9 each gradient counts 1 + 0.9 + 0.81 + … = 10 times. Now multiply rate and norm in each step, and add up these products. After some steps the weights of two runs differ by at most 10 · 3 u times this sum. The losses then differ by at most that distance times the norm of the present gradient.
+#
+# The three parts together are the band. It needs only numbers that any run should log: losses, norms and rates.
+
+# %%
+import inspect
+
+from utils.drivers.training import band, steps_of_lines
+
+print(inspect.getsource(band))
+
+# %% [markdown]
+# The band leaves one thing out. If the weights of two runs differ, their gradients differ, too, and that changes the difference of the weights again. *How large a step may be* has shown what happens to a distance in a direction with the curvature λ: each step multiplies it by 1 − lr · λ. So it shrinks as long as the rate is below the limit 2 / λ. Nobody can compute this effect for a whole network, so we compare the band with measurements.
+#
+# The runs make the steps of *Sixteen bits*, many times and with momentum. Each of two more runs has a mistake that many loops have: a mean of the parts' means, or a loss from logits in 16 bits, as autocast returns them.
+
+# %%
+def step_of(model, optimizer, scaler, parts, dtype, mistake):
+    """One step: its loss, and the norm of its gradient before clipping."""
+    counts = [(wanted != -100).sum().item() for _, wanted in parts]
+    optimizer.zero_grad()
+    losses = []
+    for (read, wanted), count in zip(parts, counts):
+        share = 1 / len(parts) if mistake == "mean of means" else count / sum(counts)
+        with torch.autocast("cpu", dtype=dtype, enabled=dtype is not torch.float32):
+            logits = model(read).flatten(0, 1)
+        logits = logits if mistake == "loss in 16 bits" else logits.float()
+        losses.append(share * F.cross_entropy(logits, wanted))
+        scaler.scale(losses[-1]).backward()
+    scaler.unscale_(optimizer)
+    norm = nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    scaler.step(optimizer)
+    scaler.update()
+    return sum(loss.item() for loss in losses), norm.item()
+
+
+# %%
+def run_of(dtype=torch.float32, cuts=(64,), mistake=None, lr=0.05, steps=40):
+    """Losses, norms and rates of a new MiniGPT. `cuts`: how many sentences each part has."""
+    torch.manual_seed(0)
+    model, scaler = MiniGPT(SMALL), torch.amp.GradScaler("cpu", enabled=dtype is torch.float16)
+    optimizer = torch.optim.SGD(model.parameters(), lr, momentum=0.9)
+    log = {"losses": [], "norms": [], "rates": [lr] * steps}
+    for parts in steps_of_lines(inputs, targets, steps, cuts, seed=0):
+        loss, norm = step_of(model, optimizer, scaler, parts, dtype, mistake)
+        log["losses"].append(loss)
+        log["norms"].append(norm)
+    return log
+
+
+RAGGED = (40, 16, 8)  # short sentences first, so the targets of a part are very unequal
+runs = {"float32": run_of(), "in parts": run_of(cuts=RAGGED)}
+runs |= {"bfloat16": run_of(torch.bfloat16), "float16": run_of(torch.float16)}
+
+# %% [markdown]
+# **Predict.** In how many digits do the losses agree? The picture shows the distances from float32. How many powers of ten are between the three other runs?
+
+# %%
+losses = {name: log["losses"] for name, log in runs.items()}
+for name, curve in losses.items():
+    print(f"{name:8} steps 1, 10, 20, 40:", *(f"{curve[step - 1]:.7f}" for step in (1, 10, 20, 40)))
+
+# %%
+bands = {
+    name: band(runs["float32"], UNITS[dtype], max_norm=1.0, momentum=0.9)
+    for name, dtype in (
+        ("in parts", torch.float32),
+        ("bfloat16", torch.bfloat16),
+        ("float16", torch.float16),
+    )
+}
+loss_curves(losses, bands=bands, step=20)
+
+# %% [markdown]
+# The dashed lines are the edges of the bands. Where a curve has a gap, the loss is the same to the last bit. All runs stay inside, and the runs in 16 bits stay far inside. The band allows for errors that all have the direction of the gradient, but in fact their directions are random.
+#
+# The band for the parts is narrower by the quotient of the two u, 2¹⁶. So if you want to prove that an accumulation is right, compare in *float32*. Under bfloat16 you see only a mistake that is ten thousand times as large.
+
+# %% [markdown]
+# ### What a band finds
+#
+# **Predict.** Can you see the two mistakes in the losses? And at which step do the two runs leave their bands?
+
+# %%
+wrong = {
+    "mean of means": (run_of(cuts=RAGGED, mistake="mean of means"), bands["in parts"]),
+    "loss in 16 bits": (run_of(torch.bfloat16, mistake="loss in 16 bits"), bands["bfloat16"]),
+}
+for name, (log, band_of) in wrong.items():
+    for step in (1, 20, 40):
+        loss, right = log["losses"][step - 1], losses["float32"][step - 1]
+        apart, width = abs(loss - right), band_of[step - 1]
+        print(
+            f"{name:15} step {step:2}: {loss:.3f}, right {right:.3f}; apart {apart:.0e}, allowed "
+            f"{width:.0e}"
+        )
+
+# %% [markdown]
+# The losses fall as they should, and one run with a mistake even ends *lower* than the right run. Yet both are outside their bands at the very first step, when all weights are still the same. The mean of means is off by more than a hundred times the width, because it is a different number. The loss in 16 bits is off by thirty times the width. (Later the second run comes back inside. So look at the first steps, where a band is narrow.)
+#
+# Rounding the loss would explain an error of a sixty-fourth, because neighbours in bfloat16 are a thirty-second apart between 4 and 8. The error is larger, because the losses of all places are also *added up* in bfloat16. In the worst case such a sum stops growing: at 2,048 neighbours are 16 apart, so adding a loss of 6.4 changes nothing.
+#
+# And what are the limits of the band itself? **Predict.** Take a rate that is ten times as large, in float32, with whole batches and with the same batches in parts, and without a mistake. The larger rate makes the band about ten times as wide. Does the run in parts stay inside?
+
+# %%
+fast = {
+    name: run_of(cuts=cuts, lr=0.5, steps=60)
+    for name, cuts in (("whole", (64,)), ("in parts", RAGGED))
+}
+edge = {"in parts": band(fast["whole"], UNITS[torch.float32], max_norm=1.0, momentum=0.9)}
+loss_curves({name: log["losses"] for name, log in fast.items()}, bands=edge, step=30)
+
+# %% [markdown]
+# It does for half of the run. Then the distance grows tenfold every few steps, which is a straight line on this scale, until it is as large as the noise of the losses. The reason is the factor |1 − lr · λ|, which is now above 1. At this rate the run is at its limit, and there every difference, even one of 10⁻⁷, grows. Nothing is wrong with either run. So a proof by curves has conditions: the same first weights and batches, a rate well below the limit, and only a few dozen steps. For longer runs, compare the results at the end, with several runs of each kind.
+
+# %% tags=["hide-input"]
+number(
+    "A number in float8 e4m3 has one binary digit before the point and three after it. What is its unit roundoff?", 0.0625,
+    why="The next number above 1 is 1 + 2⁻³, and half of the gap is 2⁻⁴. Each number may be off by six per cent, so products in float8 need scales for their inputs.",
+    wrong={0.125: "That is the gap. The nearer neighbour is at most half of the gap away."},
+    tolerance=0.0001,
+)
+
+# %% tags=["hide-input"]
+choice(
+    "Under bfloat16, the first loss of your loop in parts differs by 0.002 from the first loss with whole batches. Is the accumulation right?",
+    {
+        "Yes, 0.002 is in the band": "0.002 is in the band of bfloat16, which is 0.004 wide. But a mean of means would be inside, too, if the parts are nearly equal.",
+        "No, a mean must not depend on how it is cut": "In every dtype it depends on that a little, because of the order of the sums. And 16-bit products of other shapes may round differently.",
+        "You can't know from this; in float32 you can": "In float32 the band is some 0.00002 wide, so a mistake in the weights of the parts is outside.",
+    },
+    answer="You can't know from this; in float32 you can",
+)
 
 # %% [markdown]
 # ## Time on a napkin
@@ -1893,7 +1807,7 @@ print(f"peak {peak / 1e9:.0f} GFLOP/s, so an MFU of {achieved / peak:.0%}")
 print(f"the shipped model's 6,000 steps at this pace: {seconds * 20 / 60:.0f} minutes")
 
 # %% [markdown]
-# There are many matrices, and they are small. A large part of the time is not for products but for softmax, norms, the optimizer and Python. (And this peak was *measured*. Usually people divide by the peak of a data sheet, which no product reaches. By that measure, large models on large GPUs reach 40 to 50 %.)
+# The matrices are small, and a large part of the time is not for products but for softmax, norms, the optimizer and Python. (This peak was *measured*. Usually people divide by the peak of a data sheet, which no product reaches. By that measure, large models on large GPUs reach 40 to 50 %.)
 #
 # Now look again at the record of *Sixteen bits*. **Predict.** What is the MFU of this MiniGPT on an H100? And what is the MFU of the large GPT? In float32 its step took 140 ms. Divide its FLOPs by the rate of products alone, treat the rest of the time as fixed, and compute the three other rows.
 
@@ -1915,7 +1829,7 @@ for name, way in trained["ways"].items():
           f"measured {1e3 * came:5.1f} ms, an MFU of {product / came:.0%}")
 
 # %% [markdown]
-# MiniGPT does far worse there, because two hundred launches wait for each other; [phase 09](09_profiling.ipynb#cell-id=fewer-larger-later) shows where the time goes. But for the large model, two figures and a simple formula give the milliseconds to about a tenth. (The formula leaves out attention's two products, uses the rate of very large matrices for all products, and assumes that autocast changes nothing else.) So if products are sixteen times as fast, the step is only three times as fast. And the MFU *falls*, because the peak has risen but the rest of the time has not shrunk. To raise the MFU again, shorten the rest: fuse it ([phase 06](06_compile.ipynb#cell-id=fusion-and-the-code)), keep no table, use wider layers.
+# MiniGPT does far worse there, because two hundred launches wait for each other; [phase 09](09_profiling.ipynb#cell-id=fewer-larger-later) shows where the time goes. But for the large model, two figures and a simple formula give the milliseconds to about a tenth. So if products are sixteen times as fast, the step is only three times as fast. And the MFU *falls*, because the peak has risen but the rest of the time has not shrunk. To raise the MFU again, shorten the rest: fuse it ([phase 06](06_compile.ipynb#cell-id=fusion-and-the-code)), keep no table, use wider layers.
 #
 # Now use the same formula for GPT-2, with 124 million parameters and 300 billion tokens. nanoGPT's script has about these settings. By its data sheet, one H100 does 989 TFLOP/s in bfloat16. (The sheet prints twice as much, 1,979, "with sparsity".) Let us say that we reach 40 % of it.
 
@@ -1936,22 +1850,22 @@ number(
 # %% [markdown]
 # ## Reading nanoGPT's train.py
 #
-# You now know every part of Andrej Karpathy's nanoGPT, the best-known small training script there is. (Since November 2025 its page calls it old and deprecated, and recommends [nanochat](https://github.com/karpathy/nanochat), which has the same parts in more files. But nanoGPT is still the best script to read from top to bottom.) Open [`train.py`](https://github.com/karpathy/nanoGPT/blob/93a43d9a5c22450bbf06e78da2cb6eeef084b717/train.py) in its repository ([github.com/karpathy/nanoGPT](https://github.com/karpathy/nanoGPT); the line numbers are from the version of December 2024) and read it beside this list. It has no class and hardly a function: it runs from top to bottom.
+# You now know every part of Andrej Karpathy's nanoGPT, the best-known small training script there is. (Its page now recommends [nanochat](https://github.com/karpathy/nanochat), which has the same parts in more files. But nanoGPT is still the best script to read from top to bottom.) Open [`train.py`](https://github.com/karpathy/nanoGPT/blob/93a43d9a5c22450bbf06e78da2cb6eeef084b717/train.py) in its repository ([github.com/karpathy/nanoGPT](https://github.com/karpathy/nanoGPT); the line numbers are from the version of December 2024) and read it beside this list.
 #
 # | lines | what happens | what you know of it |
 # |---|---|---|
-# | 32–78 | Every setting is a global variable. Then another file, `configurator.py`, is executed. It overwrites the settings that the command line names. A dict, `config`, keeps all settings. | A step has 40 parts of 12 sequences of 1,024 tokens: half a million tokens. |
-# | 82–101 | An environment variable says whether the script is one of several processes. If so, the number of parts is divided by the number of processes, and each process has its own seed. | So the batch has the same size on one GPU and on eight, and no two processes use the same data. |
+# | 32–78 | Every setting is a global variable, and `configurator.py` overwrites those that the command line names. A dict, `config`, keeps all settings. | A step has 40 parts of 12 × 1,024 tokens: half a million. |
+# | 82–101 | If there are several processes, the parts are divided among them, and each has its own seed. | So the batch has the same size on one GPU and on eight, and no two processes use the same data. |
 # | 106–112 | A seed is set, and TF32 is allowed. `ctx` is autocast; on a CPU it does nothing. | *Sixteen bits*: on a CPU the script doesn't use them. |
-# | 116–131 | `get_batch` takes random places in one long file of tokens. The targets are one place further. | There is no Dataset, no DataLoader and no epoch, because the places are random. So a run can't stop in the middle of an epoch. |
-# | 149–193 | The model is new, or comes from a checkpoint, or gets GPT-2's weights. A checkpoint also gives the sizes, and a prefix is removed from its names. | You have seen where the prefix comes from. |
-# | 196–202 | A scaler is made, which is enabled only for float16. An optimizer is made, and its state is loaded if there is one. | Line 196 calls `torch.cuda.amp.GradScaler`, the name that warns today. If the scaler is not enabled, its methods change nothing. So the loop below is the same for every dtype. |
+# | 116–131 | `get_batch` takes random places in one long file of tokens. The targets are one place further. | There is no Dataset, no DataLoader and no epoch. So a run can't stop in the middle of one. |
+# | 149–193 | The model is new, or comes from a checkpoint, or gets GPT-2's weights. A prefix is removed from a checkpoint's names. | You have seen where the prefix comes from. |
+# | 196–202 | A scaler is made, which is enabled only for float16. An optimizer is made, and its state is loaded if there is one. | Line 196 calls `torch.cuda.amp.GradScaler`, which warns today. If the scaler is not enabled, its methods change nothing. So the loop below is the same for every dtype. |
 # | 205–212 | The model is compiled, and then wrapped for several processes. | See phases 06 and 10. |
-# | 215–228 | `estimate_loss` sets eval mode, computes the mean loss of 200 batches of each split without gradients, and sets train mode again. | All batches have the same size, so the mean of means is right. |
-# | 231–242 | `get_lr` rises in a line, falls along a cosine, and then stays at a tenth. | The rate of its first step isn't 0. It was 0 until somebody noticed. |
+# | 215–228 | `estimate_loss` computes the mean loss of 200 batches of each split, in eval mode and without gradients. | All batches have the same size, so the mean of means is right. |
+# | 231–242 | `get_lr` rises in a line, falls along a cosine, and then stays at a tenth. | The rate of its first step isn't 0 (it was, until somebody noticed). |
 # | 257–288 | The loop sets the rate. Every 2,000 steps it evaluates and writes a checkpoint. | This comes *before* the step. So the file's step k is the next step to make. |
-# | 292–305 | Each part runs forward under `ctx`, and its loss is divided by the number of parts. Meanwhile the next batch is fetched. Then the part runs backward through the scaler. Gradients are exchanged only in the last part's backward. | Here it is right to divide by the number of parts, because each place of each sequence has a target. |
-# | 307–314 | Unscale, clip, step, update, and clear the gradients. | Gradients are cleared at the end, not at the beginning. The order is the same. |
+# | 292–305 | Each part runs forward under `ctx`, its loss is divided by the number of parts, and it runs backward through the scaler. Meanwhile the next batch is fetched. Gradients are exchanged only in the last part's backward. | Here it is right to divide by the number of parts, because each place of each sequence has a target. |
+# | 307–314 | Unscale, clip, step, update, and clear the gradients. | As in *Everything in one step*, but gradients are cleared at the end. |
 # | 317–333 | The script prints time, loss, and a running mean of the MFU without the first five steps. It stops after the last step. | Reading the loss makes the program wait for the GPU. So there is an interval for it, which is set to 1. |
 #
 # **Predict.** The checkpoint has six entries: model, optimizer, the model's sizes, the step, the best validation loss, and `config`. What else is needed to resume exactly? And what does a resumed run do in its first steps?
@@ -1968,20 +1882,17 @@ choice(
 )
 
 # %% [markdown]
-# The states of the random generators are missing, and for float16 the scaler's state. That is a choice, not a mistake: the script stays short and readable, and is good enough for its purpose. Now you can say what this choice costs.
+# The states of the random generators are missing, and for float16 the scaler's state. That is a choice, not a mistake: the script stays short. Now you can say what this choice costs.
 
 # %% [markdown]
 # ## What you can now do
 #
 # [The lab](../release/07_training/07_training.ipynb) of this phase asks you to do it:
 #
-# - write a `Dataset` of tokenized text that gives (input_ids, target_ids), and the collate function that pads its items;
-# - write the `DataLoader` around it: it makes batches, shuffles, collates, and reads nothing before it is needed;
+# - write a `Dataset` of tokenized text, the collate function that pads its items, and a loader around it;
 # - find the mistakes in a loop that raises no error;
-# - write SGD and AdamW so that they agree with `torch.optim`, step for step;
-# - schedule the rate, clip gradients, and skip a step that isn't finite;
-# - accumulate parts of any size, and get the gradient of the whole batch;
-# - write a `GradScaler`;
+# - write SGD and AdamW so that they agree with `torch.optim`;
+# - schedule the rate, clip gradients, accumulate parts of any size, and write a `GradScaler`;
 # - stop anywhere and go on, the same in every bit;
 # - write the whole loop, and prove by its curves that 16 bits and parts change only the rounding;
 # - train a MiniGPT from nothing until it beats the trigram and the 5-gram, and read the logs of runs that went wrong.

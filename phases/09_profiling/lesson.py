@@ -818,8 +818,11 @@ choice(
 # ## Fewer, larger, later
 #
 # All five bottlenecks have the same three remedies. *Fewer*: run one operator on the whole batch, not one for each row. *Larger*: process many small tensors together. *Later*: ask for a number when you print it, not in every step. And fetch the next batch while the device computes the current one.
+
+# %% [markdown]
+# ### Fewer
 #
-# First, fewer. Somebody wants to know how often the model's first choice is right, and writes the function word by word.
+# Somebody wants to know how often the model's first choice is right, and writes the function word by word.
 
 # %%
 def hits_by_row(logits, y):
@@ -895,8 +898,11 @@ print(f"{ratios[7]:.0f} times as fast (middle half {ratios[3]:.0f} to {ratios[11
 
 # %% [markdown]
 # Look at the bytes again: *at once* makes more of them. Three KiB don't matter. But if a broadcast replaces a loop by a table of gigabytes, that does matter. So count both operators and bytes.
+
+# %% [markdown]
+# ### Larger
 #
-# Then, larger. AdamW has 38 tensors of weights to update, and most of them are tiny. You know its three forms from [phase 07](07_training.ipynb#cell-id=what-the-optimizer-remembers). **Predict.** How many operators does one `step` of each form run?
+# AdamW has 38 tensors of weights to update, and most of them are tiny. You know its three forms from [phase 07](07_training.ipynb#cell-id=what-the-optimizer-remembers). **Predict.** How many operators does one `step` of each form run?
 
 # %%
 for form in ({"foreach": False}, {"foreach": True}, {"fused": True}):
@@ -933,8 +939,11 @@ print(
 # In the first row *ordered* and *done* are the same number: the device always waits for orders, and a step takes as long as its orders. So the GPU is only nine times as fast as that core, although it can compute hundreds of times as much. The fused optimizer needs fewer orders. The compiled step is *no shorter*. It has fewer kernels, but still well over a hundred. Inductor's Python code orders each of them separately, and the guards are checked first. "reduce-overhead" removes half of the time. Everything outside the graphs remains: the optimizer, the work of autograd, and the compiler's own Python in between. As one graph, the step is ordered in 0.13 ms and done in 0.7 ms, and kernels run for nine tenths of that time. A graph makes no kernel faster. It removes the orders.
 #
 # A graph has its price. Each replay uses the same shapes in the same places of memory. New batches must be copied to where the old ones were. And nothing in the graph may ask for a number.
+
+# %% [markdown]
+# ### Later
 #
-# And later. The work that a loader's workers do in advance (`num_workers`) costs the step nothing. Keep losses as tensors and read them every fifty steps. And send a batch in advance. If it is in *pinned* memory (`pin_memory=True`), which the operating system may not move, then `.to(device, non_blocking=True)` lets the device fetch it while kernels run.
+# The work that a loader's workers do in advance (`num_workers`) costs the step nothing. Keep losses as tensors and read them every fifty steps. And send a batch in advance. If it is in *pinned* memory (`pin_memory=True`), which the operating system may not move, then `.to(device, non_blocking=True)` lets the device fetch it while kernels run.
 #
 # **Predict.** 256 MiB are copied from host to device. How long does it take until Python runs the next line, and how long until the bytes have arrived? Answer for ordinary and for pinned memory, with and without `non_blocking`. According to the mode above, `h.to("cuda", non_blocking=True)`, from ordinary memory, does not make the host wait.
 
@@ -1296,7 +1305,9 @@ for name, turned in {"b.T": b.T, "b.reshape(3, 2)": b.reshape(3, 2)}.items():
 # %% [markdown]
 # `a` selects the first number of each row of `b`, then the second. So 1 and 4, then 2 and 5 are right, and `b.T` gives them. `reshape` reads the numbers in their old order and cuts them into new rows, and you will never get a message about it. To change the order of dimensions, use `transpose` and `permute`. To join or split neighbouring dimensions, use `reshape` and `flatten`. (If both matrices were 3 × 3, even `a @ b` would raise no error.)
 #
-# Now values, dtypes and devices.
+# ### Values, dtypes and devices
+#
+# The next eight messages are about numbers, their dtypes and their devices.
 
 # %% tags=["hide-input"]
 messages.of([
@@ -1315,6 +1326,9 @@ messages.causes()
 
 # %% [markdown]
 # 8: *self* is the embedding's table. It has 600 rows, so the last index is 599. 9: the loss has the same problem: 6 classes have the numbers 0 to 5. (On a GPU both messages look different, see below.) 10: Double nearly always comes from NumPy. 11: *Long* is int64, and targets are indices. 12: an operation in place writes its result in the old dtype. 13: the mean of integers is usually not an integer, so use `.float()` first. 14: there are two devices, and the message names the one that was not expected. 15: read the number of bytes, 4·10¹⁵. So large a number is usually a product of two shapes that should have been aligned, as in [phase 01](01_tensors.ipynb#cell-id=the-silent-64-64-bug)'s (64, 64) bug.
+
+# %% [markdown]
+# ### The same messages from a GPU
 #
 # Some messages look different on a GPU, and the record has them. First comes 8, an index of 600 into a table of 600 rows, in a short program. (Its first three lines are not shown.) **Predict.** Which line will the message blame?
 
@@ -1374,6 +1388,9 @@ for name in ("in pieces", "too large", "full"):
 # The first program has 8.74 GiB in tensors. PyTorch has taken 61.15 GiB more from the driver, and no tensor uses them. The program allocated pieces of 2 MiB, ten in a segment, and kept every eighth. So no segment is empty, PyTorch can't give any segment back, and nowhere are 35 GiB side by side. That is fragmentation. `expandable_segments` helps against it, and the end of the message (cut off here) recommends it. The second program is the easiest: it has 0 bytes and requests 128 GiB on a card of 79 GiB. A shape is wrong. In the third, tensors use 76.5 GiB, and PyTorch has nothing in reserve: the program has kept all its tensors. The 1.5 GiB that it requests are innocent. The message doesn't say *whether* the program leaks. To find out, compare the peak of step 10 with the peak of step 2.
 #
 # The figures include CUDA's own memory, too. It is 518 MiB in the second message, because PyTorch has nothing there. In the first it is 70.39 minus 8.74 and 61.15 GiB. And yes, another program uses the card: process 553, with 1 GiB. (It is the program that made the record.)
+
+# %% [markdown]
+# ### Graphs
 #
 # The last messages are about graphs. Again name the cause and the place, in one short sentence.
 

@@ -517,6 +517,9 @@ print("each share's own gradient:", *(f"{part.norm() / length:.1f}" for part in 
 # With unequal shares, the error is longer than the gradient itself. The gradient of twelve words is mostly chance, and 6.2 times as long as the gradient of all words. It counts for a quarter here instead of a fortieth. This is [phase 07](07_training.ipynb#cell-id=a-big-batch-in-pieces)'s problem again: a mean of means is the mean only if all parts have the same number of words. There the parts were micro-batches, and here they are the ranks' shares. You have to add up *the sum and the count*. (DistributedDataParallel doesn't do that for you. It divides by the number of ranks, however large their shares are. We measure that below.) In the lab some shares are empty.
 #
 # The replicas stay equal for ever if four things are the same: the start, the gradients, the optimizer and the number of steps. So at the beginning rank 0's parameters *and buffers* are broadcast. Afterwards nothing is ever compared. (Some buffers are changed by the forward, for example running means. They would still drift apart, because each rank sees different rows. Therefore DDP sends rank 0's buffers again before the next forward.)
+
+# %% [markdown]
+# ### Buckets
 #
 # When may a gradient's all-reduce start? As soon as the gradient is final, and a hook can tell that. **Predict.** In which order do MiniGPT's gradients get ready?
 
@@ -624,7 +627,9 @@ true_false(
 )
 
 # %% [markdown]
-# **A resting place.** This is half of the lesson, and a good place to stop for today. All ranks run one program. Their collectives are matched only by their order. In an all-reduce over N ranks, each rank sends 2(N − 1)/N times the tensor. DDP all-reduces the gradients, in buckets, during the backward. Exercises 1 to 4 of [the lab](../release/10_distributed/10_distributed.ipynb) need only this half: a tree, a ring, their costs, and DDP. The second half cuts the model, which DDP leaves whole.
+# ## A resting place
+#
+# This is half of the lesson, and a good place to stop for today. All ranks run one program. Their collectives are matched only by their order. In an all-reduce over N ranks, each rank sends 2(N − 1)/N times the tensor. DDP all-reduces the gradients, in buckets, during the backward. Exercises 1 to 4 of [the lab](../release/10_distributed/10_distributed.ipynb) need only this half: a tree, a ring, their costs, and DDP. The second half cuts the model, which DDP leaves whole.
 
 # %% [markdown]
 # ## Who holds what
@@ -913,8 +918,11 @@ print(f"house, at both: {some(house_0)} | {some(house_1)}")
 
 # %% [markdown]
 # If you change weights at one rank, the model there stays different for good. And from the two files DDP learns the right prices, in spite of their different orders and starts. (DDP broadcasts rank 0's start.)
+
+# %% [markdown]
+# ### Unused parameters
 #
-# Now we try `find_unused_parameters`, an argument of DDP. The model is `Switch`, in which some batches don't need the layer `second`. Here are seven trials with two ranks:
+# `find_unused_parameters` is an argument of DDP. The model is `Switch`, in which some batches don't need the layer `second`. Here are seven trials with two ranks:
 #
 # | | the forward returns | `second` is used by | the flag | steps |
 # |---|---|---|---|---|
@@ -963,6 +971,9 @@ for name, how in trials.items():
 # *With* the flag it works if the walk begins at the right place. DDP finds tensors in lists, tuples, dicts and dataclasses (E). In an object of any other class (F) it finds no tensor, so it treats *all* parameters as unused and marks them as ready. When their gradients come after all, the parameters are ready twice, which is an error. The same model without the flag is fine (G). (In D, rank 1 didn't use `second`, but got a gradient for it. It is rank 0's gradient divided by two, because rank 1's zeros enter the average.)
 #
 # The flag fixes nothing else: it only tells the buckets not to wait. People often try it when they run out of memory, but it doesn't help. With and without the flag, the buckets have a place for every parameter, and the flag only adds a walk.
+
+# %% [markdown]
+# ### FSDP and DTensors
 #
 # FSDP comes next. We apply `fully_shard(module)` to each block and to the model around them, so each of these becomes a unit. Parameters become *DTensors*, which are tensors that know how they are divided over a *mesh* of ranks (here a row of four). `to_local()` gives a rank's own share, and `full_tensor()` gathers the whole tensor. `CommDebugMode` counts the collectives. **Predict.** MiniGPT has 179,544 parameters. How many of them does each of four ranks have? How many all-gathers and reduce-scatters are there in a forward and backward, with three units (two blocks and the rest)?
 
@@ -1025,6 +1036,9 @@ for name, *cuts in (("by words", Shard(0), Replicate()), ("by inputs", Shard(1),
 
 # %% [markdown]
 # The placements say what you worked out above: `Shard(1)` means some of the logits, complete, and `Partial(sum)` means all of the logits, incomplete. The multiplication sends nothing. To make the result whole, the cut by words needs an all-gather, and the cut by inputs an all-reduce. A DTensor is [phase 04](04_dispatcher.ipynb#cell-id=tensors-that-answer)'s idea again: a subclass that answers `__torch_dispatch__`. It knows how the result of each operator is placed, and calls a collective when it must.
+
+# %% [markdown]
+# ### How a training starts
 #
 # Finally, here is how you really start a training. A training is a script, and `torchrun` runs it in as many processes as you like. Each process gets its rank through the environment. The script below has the bug from the beginning. It runs under PyTorch's strictest checks, `TORCH_DISTRIBUTED_DEBUG=DETAIL`. **Predict.** What will these checks say about two all-reduces in different orders? And about two all-reduces of unequal shapes?
 

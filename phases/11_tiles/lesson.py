@@ -311,6 +311,9 @@ for dtype in (torch.float32, torch.float16, torch.bfloat16):
 
 # %% [markdown]
 # The interpreter knows no tf32, so its float32 is better than a GPU's. And it keeps a bfloat16 as a 16-bit integer, as you saw in [phase 05](05_custom_op.ipynb#cell-id=half-precision). By itself it would multiply these integers in `tl.dot`. The course's `launch` makes numbers of them first. If you use Triton's interpreter without the course, you must widen by yourself.
+
+# %% [markdown]
+# ### The whole product
 #
 # Now the whole product. A helper makes one tile, so that several kernels can use it. `x` has `rows` rows, `y` has `columns` rows, and CHANNELS is a multiple of STEP.
 

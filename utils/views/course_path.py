@@ -12,10 +12,11 @@ from utils.notebook.figures import Link
 from utils.notebook.style import CARD, IDLE, INK, MUTED, RULE, WIDTH
 from utils.views._canvas import INNER, MARGIN, SMALL, Canvas, Drawing, Point
 from utils.views._numbers import listed
-from utils.views._text_outlines import wrap
+from utils.views._text_outlines import text_width, wrap
 from utils.views._view import present
 
-GAP, BOX_H, ROW, LANE = 26, 72, 86, 12  # between columns, a box, from row to row, above the boxes
+GAP, BOX_H, ROW, LANE = 14, 72, 86, 12  # between columns, a box, from row to row, above the boxes
+PAD = 4  # between a box's edge and its words
 
 FAINT = "#a3acb8"  # lines that do not touch the lit phase
 
@@ -104,6 +105,11 @@ class _Drawing:
         self.canvas, self.steps, self.places = canvas, steps, places(steps)
         columns = 1 + max(column for column, _ in self.places.values())
         self.width = min((INNER + GAP) / columns - GAP, 150)
+        self.room = self.width - 2 * PAD
+        # In narrow boxes the letters are smaller, so that the longest word of a title fits.
+        words = [word for step in steps for word in step.title.split()]
+        longest = max(text_width(word, size=SMALL) for word in words)
+        self.size = SMALL * min(1, self.room / longest)
         # Return a lane above the boxes for each line along row 0 that skips a column.
         self.lanes: dict[tuple[int, int], int] = {}
         for step in steps:
@@ -149,17 +155,17 @@ class _Drawing:
         first, last = (x + self.width, y + BOX_H / 2), (end_x - 1, end_y + BOX_H / 2)
         if y == end_y:
             return [first, last]
-        turn = x + self.width + 7 + 6 * turning.index(need)
+        turn = x + self.width + 4 + 5 * turning.index(need)
         return [first, (turn, first[1]), (turn, last[1]), last]
 
     def draw_box(self, step: Phase, done: bool, lit: bool) -> None:
         x, y = self.corner(step.number)
         fill, ink, soft = (INK, CARD, RULE) if lit else (IDLE, INK, MUTED)
         self.canvas.box((x, y, self.width, BOX_H), fill, radius=8)
-        lines = wrap(step.title, self.width - 18, size=SMALL)
+        lines = wrap(step.title, self.room, size=self.size)
         if len(lines) > 3:
             lines = [*lines[:2], f"{lines[2]} …"]
         mark = f"{step.number:02d}{'  ✓' if done else ''}"
-        self.canvas.text(x + 10, y + 13, mark, soft, size=SMALL, mono=True)
+        self.canvas.text(x + PAD, y + 13, mark, soft, size=SMALL, mono=True)
         for row, line in enumerate(lines):
-            self.canvas.text(x + 10, y + 28 + 14 * row, line, ink, size=SMALL)
+            self.canvas.text(x + PAD, y + 28 + 14 * row, line, ink, size=self.size)

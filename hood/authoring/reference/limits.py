@@ -71,7 +71,12 @@ BOUNDS: Mapping[str, Sequence[tuple[ModuleType, str]]] = {
         (tables, "MAX_COLUMNS"),
         (book, "MAX_REMARK"),
     ),
-    "Lessons": ((execute, "CELL_SECONDS"), (execute, "LARGEST"), (lint, "WIDEST")),
+    "Lessons": (
+        (execute, "CELL_SECONDS"),
+        (execute, "LARGEST"),
+        (lint, "WIDEST"),
+        (lint, "MOST_WORDS"),
+    ),
 }
 
 

@@ -275,6 +275,23 @@ def test_a_lesson_has_no_exercises():
     assert messages[1].startswith("test= belongs in a lab")
 
 
+@pytest.mark.parametrize(("first", "second"), [(900, 900), (901, 900), (900, 901)])
+def test_a_section_of_a_lesson_has_at_most_900_words(first, second):
+    # The first section has a cell of code in it, and a comment in prose that is no heading.
+    content = (
+        f"{LESSON}\n# %% [markdown]\n# ## Long\n#\n# ```\n# # six\n# ```\n\n# %%\n1\n"
+        f"\n# %% [markdown]\n# {'word ' * (first - 2)}\n#\n# ### More\n#\n"
+        f"# {'word ' * (second - 1)}\n"
+    )
+    found = [(one.line, one.message.partition(":")[0]) for one in page_problems(lesson(content))]
+    long = {"# ## Long": first, "# ### More": second}
+    assert found == [
+        (line_of(content, heading), f"this section has {words} words")
+        for heading, words in long.items()
+        if words > 900
+    ]
+
+
 def exercise(name="tensor_bytes", points=2.0, reads="Bytes under a tensor"):
     """Return a check, by default that of the example."""
     return Check(name, parts={"any shape": points}, reads=reads)

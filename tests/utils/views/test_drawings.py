@@ -15,7 +15,10 @@ from tests.utils.views.examples import graph_of_a_layer
 from tests.utils.views.sheets import check
 from utils import views
 from utils.notebook.figures import png
+from utils.notebook.style import WIDTH
+from utils.views._canvas import TITLE
 from utils.views._floats import format_of
+from utils.views._text_outlines import text_width
 from utils.views.roofline import Roof, sentence, works
 from utils.views.share_map import storages
 
@@ -217,6 +220,22 @@ def test_course_path():
         "needs 02 and 04",
     )
     check(*drawing("course_path")(PHASES), "Each phase builds on")
+
+
+def test_the_words_of_the_course_path_stay_in_their_boxes(monkeypatch):
+    module, written = importlib.import_module("utils.views.course_path"), []
+
+    def text(self, x, y, words, *_, size=14, mono=False):
+        written.append((x, x + text_width(words, size=size, mono=mono), words, size))
+
+    monkeypatch.setattr(module.Canvas, "text", text)
+    module.draw(PHASES)
+    shares = [link.box for link in module.links_of(PHASES, (), None)]
+    boxes = {(x * WIDTH, (x + wide) * WIDTH) for x, _, wide, _ in shares}
+    inside = [row[:3] for row in written if row[3] != TITLE]
+    assert len(inside) >= 2 * len(PHASES)
+    for left, right, words in inside:
+        assert any(a < left < right < b for a, b in boxes), words
 
 
 def test_the_boxes_of_the_course_path_link_their_lessons():
