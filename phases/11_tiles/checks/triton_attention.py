@@ -12,7 +12,7 @@ from utils.drivers.custom_op import cut
 from utils.instruments.launching import launch
 from utils.minigpt import MiniGPTConfig
 
-from .shared import ATTENTION, FAR, IN_A_KERNEL
+from .shared import ATTENTION, FAR, IN_A_KERNEL, scored
 
 triton_attention = Check(
     "triton_attention",
@@ -148,10 +148,7 @@ def _(draw):
         turned = [one.mT.contiguous().mT for one in drawn(1, 2, draw.integer(5, 9), 16)]
         yield asked(part, turned, causal, ", channels apart in memory")
         for scores, which in FAR:
-            q, k, v = drawn(1, 1, 6, 16)
-            q, k = torch.zeros_like(q), torch.zeros_like(k)
-            q[..., 0], k[..., 0] = 4.0, torch.tensor(scores)  # their product, divided by √16
-            yield asked(part, (q, k, v), causal, which)
+            yield asked(part, scored(drawn(1, 1, 6, 16), scores), causal, which)
         q, k, v = drawn(1, 1, 11, 16)
         yield asked(part, (q.abs() + 1, -k.abs() - 1, v), causal, ", all scores below 0")
 
