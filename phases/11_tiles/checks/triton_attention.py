@@ -113,8 +113,8 @@ def _(draw):
         return q * 2 / math.sqrt(D), k, v
 
     def apart(one):
-        """The same numbers, with NaN beside them in memory."""
-        return cut(one.flatten(0, 2)).unflatten(0, one.shape[:3])
+        """The same numbers, with NaN between them and beside them in memory."""
+        return cut(one.flatten(0, 2), column_stride=2).unflatten(0, one.shape[:3])
 
     def asked(part, tensors, causal, more=""):
         def play(subject):
@@ -135,13 +135,14 @@ def _(draw):
     for part, causal in ((every, False), (past, True)):
         yield asked(part, drawn(1, 1, 16, 16), causal)
         yield asked(part, drawn(2, 2, draw.integer(2, 15), 16), causal)
-        yield asked(part, drawn(1, 1, draw.integer(17, 31), 32), causal)
+        yield asked(part, drawn(1, 2, draw.integer(17, 31), 32), causal)
         yield asked(part, drawn(1, 1, draw.integer(2, 9), 64), causal)
         yield asked(part, drawn(1, 1, 1, 16), causal, ", one word")
-        yield asked(part, drawn(1, 1, 33, 16), causal)
+        yield asked(part, drawn(1, 1, 129, 16), causal)  # several tiles, of any usual size
         # heads that no view can put one after the other
         q, k, v = drawn(2, 2, draw.integer(5, 9), 16)
-        mixed = apart(q), k.transpose(2, 3).contiguous().transpose(2, 3), v.transpose(1, 2).contiguous().transpose(1, 2)
+        twice = torch.cat([v, v], 2).transpose(1, 2).contiguous().transpose(1, 2)
+        mixed = apart(q), k.transpose(2, 3).contiguous().transpose(2, 3), twice[:, :, : v.shape[2]]
         yield asked(part, mixed, causal, ", q, k and v with different strides")
         for by in (0.5, 30.0, -30.0):
             yield asked(part, rising(by), causal, f", scores that {'rise' if by > 0 else 'fall'} from key to key")
