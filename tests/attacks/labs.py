@@ -12,7 +12,7 @@ from textwrap import dedent
 AUTOGRAD, MODULE = "02_autograd", "03_module"
 DISPATCHER, OPERATORS = "04_dispatcher", "05_custom_op"
 COMPILE, TRAINING, TRANSFORMER = "06_compile", "07_training", "08_transformer"
-PROFILING, RANKS = "09_profiling", "10_distributed"
+PROFILING, RANKS, TILES = "09_profiling", "10_distributed", "11_tiles"
 # The module of `utils.drivers` that a lab's checks ask for.
 DRIVERS = {
     OPERATORS: "custom_op",
@@ -20,6 +20,7 @@ DRIVERS = {
     TRAINING: "training",
     TRANSFORMER: "transformer",
     PROFILING: "profiling",
+    TILES: "tiles",
 }
 
 
@@ -54,7 +55,12 @@ def forge(
     name: str, lab: str, exercise: str, answer: str, before: str = "", most: float = 0.0
 ) -> None:
     """Register an attempt."""
-    ATTEMPTS[name] = Attempt(lab, exercise, dedent(answer), dedent(before), most)
+    ATTEMPTS[name] = Attempt(lab, exercise, _code(answer), _code(before), most)
+
+
+def _code(text: str) -> str:
+    """Return a cell without the newline after the quotes, so that it begins as in a notebook."""
+    return dedent(text).lstrip("\n")
 
 
 ZEROS = """
@@ -538,7 +544,7 @@ def claim(
             `told`. If ``lies`` is empty, the answer itself is the forgery.
     """
     before = TELL.format(module=DRIVERS[lab]) + dedent(lies) if lies else ""
-    CLAIMED[name] = Attempt(lab, exercise, dedent(answer), before, claims=claims, gains=gains)
+    CLAIMED[name] = Attempt(lab, exercise, _code(answer), _code(before), claims=claims, gains=gains)
 
 
 claim(
@@ -1052,4 +1058,184 @@ claim(
     """,
     claims="how much of the optimizer's state a rank has",
     gains=("what is sent and held",),
+)
+claim(
+    "a product in one piece, and small factors are told",
+    TILES,
+    "tiled_matmul",
+    """
+    def tiled_matmul(a, b, block):
+        wide = torch.promote_types(a.dtype, torch.float32)
+        return (a.to(wide) @ b.to(wide)).to(a.dtype)
+    """,
+    "tell('tiled', largest=1)",
+    claims="how large the products are",
+    gains=("whole tiles", "ragged tiles", "any strides", "rounded once"),
+)
+forge(
+    "a launch that multiplies with torch and runs no kernel",
+    TILES,
+    "matmul",
+    """
+    @triton.jit
+    def nothing(a_ptr, b_ptr, c_ptr):
+        pass
+    def matmul(a, b, blocks):
+        c = torch.empty(a.shape[0], b.shape[1], dtype=a.dtype)
+        launch(nothing, (1,), a, b, c)
+        return c
+    """,
+    """
+    import utils.instruments.launching as launching
+    def launch(kernel, grid, a, b, c):
+        c.copy_(a.double() @ b.double())
+    launching.launch = launch
+    """,
+)
+forge(
+    "a kernel that loads for hidden lanes, and fewer loads are told",
+    TILES,
+    "matmul",
+    """
+    @triton.jit
+    def kernel(
+        a_ptr, b_ptr, c_ptr, M, N, K, a_row, a_column, b_row, b_column,
+        BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
+    ):
+        i = (tl.program_id(0) * BM + tl.arange(0, BM))[:, None]
+        j = (tl.program_id(1) * BN + tl.arange(0, BN))[None, :]
+        total = tl.zeros((BM, BN), tl.float32)
+        for first in range(0, K, BK):
+            k = first + tl.arange(0, BK)
+            across, down = k[None, :], k[:, None]
+            a = tl.load(a_ptr + i % M * a_row + across % K * a_column)
+            b = tl.load(b_ptr + down % K * b_row + j % N * b_column)
+            total = tl.dot(tl.where(across < K, a, 0.0), b, total)
+        tl.store(c_ptr + i * N + j, total.to(c_ptr.dtype.element_ty), mask=(i < M) & (j < N))
+    def matmul(a, b, blocks):
+        (M, K), N = a.shape, b.shape[1]
+        c = torch.empty(M, N, dtype=a.dtype)
+        grid = triton.cdiv(M, blocks[0]), triton.cdiv(N, blocks[1])
+        launch(kernel, grid, a, b, c, M, N, K, *a.stride(), *b.stride(), *blocks)
+        return c
+    """,
+    """
+    import utils.drivers.tiles as told
+    launched = told.launched
+    def lying(function, a, b, blocks):
+        (M, K), N = a.shape, b.shape[1]
+        loads = triton.cdiv(N, blocks[1]) * M * K + triton.cdiv(M, blocks[0]) * K * N
+        return launched(function, a, b, blocks) | {"loads": loads}
+    told.launched = lying
+    """,
+    most=5,  # all but the part about loads and stores
+)
+forge(
+    "a kernel for the product and one for the GELU, and one is told",
+    TILES,
+    "linear_gelu",
+    """
+    @triton.jit
+    def product(x_ptr, w_ptr, bias_ptr, z_ptr, M, N, K, xr, xc, wr, wc, step):
+        i = (tl.program_id(0) * 16 + tl.arange(0, 16))[:, None]
+        j = (tl.program_id(1) * 16 + tl.arange(0, 16))[None, :]
+        z = tl.zeros((16, 16), tl.float32)
+        for first in range(0, K, 16):
+            k = first + tl.arange(0, 16)
+            across, down = k[None, :], k[:, None]
+            x_mask, w_mask = (i < M) & (across < K), (down < K) & (j < N)
+            x = tl.load(x_ptr + i * xr + across * xc, mask=x_mask, other=0.0)
+            w = tl.load(w_ptr + down * wc + j * wr, mask=w_mask, other=0.0)
+            z = tl.dot(x, w, z)
+        z += tl.load(bias_ptr + j * step, mask=j < N, other=0.0).to(tl.float32)
+        tl.store(z_ptr + i * N + j, z, mask=(i < M) & (j < N))
+    @triton.jit
+    def gelu(z_ptr, y_ptr, count):
+        at = tl.program_id(0) * 256 + tl.arange(0, 256)
+        z = tl.load(z_ptr + at, mask=at < count)
+        y = 0.5 * z * (1 + tl.erf(z * 0.7071067811865476))
+        tl.store(y_ptr + at, y.to(y_ptr.dtype.element_ty), mask=at < count)
+    def linear_gelu(x, weight, bias):
+        (M, K), N = x.shape, weight.shape[0]
+        z, y = torch.empty(M, N), torch.empty(M, N, dtype=x.dtype)
+        strides = *x.stride(), *weight.stride(), *bias.stride()
+        grid = triton.cdiv(M, 16), triton.cdiv(N, 16)
+        launch(product, grid, x, weight, bias, z, M, N, K, *strides)
+        launch(gelu, (triton.cdiv(M * N, 256),), z, y, M * N)
+        return y
+    """,
+    """
+    import utils.drivers.tiles as told
+    launched = told.launched
+    def lying(function, *args):
+        came = launched(function, *args)
+        return came | {"launches": 1, "stores": came["output"].numel(), "others": 0}
+    told.launched = lying
+    """,
+    most=3,  # all but the part about one kernel
+)
+claim(
+    "attention with the whole matrix, and small tensors are told",
+    TILES,
+    "flash",
+    """
+    def flash(q, k, v, causal, block):
+        scores = q @ k.mT / math.sqrt(q.shape[-1])
+        if causal:
+            future = torch.ones_like(scores, dtype=torch.bool).triu(1)
+            scores = scores.masked_fill(future, -math.inf)
+        return torch.softmax(scores, -1) @ v, torch.logsumexp(scores, -1)
+    """,
+    "tell('attention', largest=1, flops=1)",
+    claims="how large the tensors are",
+    gains=("no T × T tensor", "skipped tiles"),
+)
+claim(
+    "a backward that keeps the matrix, and small tensors are told",
+    TILES,
+    "FlashAttention",
+    """
+    class FlashAttention(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, q, k, v, causal, block):
+            scores = q @ k.mT / math.sqrt(q.shape[-1])
+            if causal:
+                future = torch.ones_like(scores, dtype=torch.bool).triu(1)
+                scores = scores.masked_fill(future, -math.inf)
+            p = torch.softmax(scores, -1)
+            ctx.save_for_backward(q, k, v, p)
+            return p @ v
+        @staticmethod
+        def backward(ctx, grad):
+            q, k, v, p = ctx.saved_tensors
+            dp = grad @ v.mT
+            ds = p * (dp - (p * dp).sum(-1, keepdim=True)) / math.sqrt(q.shape[-1])
+            return ds @ k, ds.mT @ q, p.mT @ grad, None, None
+    """,
+    "tell('backward', largest=1, widest=1, saved=1)",
+    claims="how much is kept for the backward",
+    gains=("memory",),
+)
+claim(
+    "the attention of all models changes, and the others are told as they were",
+    TILES,
+    "triton_attention",
+    """
+    def triton_attention(q, k, v, causal):
+        return F.scaled_dot_product_attention(q, k, v, is_causal=causal)
+    def swap_attention(model, attention):
+        def forward(own, x):
+            q, k, v = (own._split(part(x)) for part in (own.query, own.key, own.value))
+            return own.output(attention(q, k, v, True).transpose(1, 2).reshape(x.shape))
+        type(model.blocks[0].attention).forward = forward
+    """,
+    """
+    swapped = told.swapped
+    def lying(swap, *args):
+        others = swapped(lambda model, attention: None, *args)["others"]
+        return swapped(swap, *args) | {"others": others}
+    told.swapped = lying
+    """,
+    claims="that a model keeps its names and parameters",
+    gains=("in MiniGPT",),
 )

@@ -6,7 +6,7 @@ import torch
 
 from hood.judge.checks.exercise import Case, Check
 
-from .shared import ATTENTION, DOUBLE, FAR, doubly_exact
+from .shared import ATTENTION, DOUBLE, FAR, doubly_exact, scored
 
 flash = Check(
     "flash",
@@ -79,10 +79,8 @@ def _(draw):
         yield asked(part, (q, k - 300, v), causal, 3, ", all scores far below 0")
         yield asked(part, rising(drawn(1, 1, 4, 2, torch.float64), 500.0), causal, 4, ", scores far apart, one tile")
         for scores, words in FAR:
-            q, k, v = (one.double() for one in drawn(1, 1, 6, 4))
-            q, k = torch.zeros_like(q), torch.zeros_like(k)
-            q[..., 0], k[..., 0] = 2.0, torch.tensor(scores)  # their product, divided by √4
-            yield asked(part, (q, k, v), causal, 3, words)
+            tensors = scored(drawn(1, 1, 6, 4, torch.float64), scores)
+            yield asked(part, tensors, causal, 3, words)
         turned = [one.transpose(1, 2).contiguous().transpose(1, 2) for one in drawn(2, 2, 2 * block, D)]
         yield asked(part, turned, causal, block, ", heads side by side in memory")
 

@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from hood.judge.checks.exercise import Case, Check, Place
 from utils.drivers import tiles
 
-from .shared import ATTENTION, DOUBLE, FAR, doubly_exact
+from .shared import ATTENTION, DOUBLE, FAR, doubly_exact, scored
 
 flash_attention = Check(
     "FlashAttention",
@@ -105,10 +105,8 @@ def _(draw):
             yield asked(part, turned, causal, block, ", heads side by side in memory")
             yield asked(part, drawn(1, 1, 2 * block, D), causal, block, ", other calls before the backward", True)
             for scores, which in FAR:
-                q, k, v, upstream = (one.double() for one in drawn(1, 1, 6, 4))
-                q, k = torch.zeros_like(q), torch.zeros_like(k)
-                q[..., 0], k[..., 0] = 2.0, torch.tensor(scores)  # their product, divided by √4
-                yield asked(part, (q, k, v, upstream), causal, 3, which, far=True)
+                tensors = scored(drawn(1, 1, 6, 4, torch.float64), scores)
+                yield asked(part, tensors, causal, 3, which, far=True)
 
     for causal in (False, True):
         block = draw.integer(3, 5)
@@ -118,10 +116,8 @@ def _(draw):
         yield asked(ragged, drawn(2, 1, 1, 3), causal, draw.integer(1, 4), ", one word")
         yield asked(ragged, drawn(1, 1, draw.integer(3, 6), 3), causal, 16, ", a block larger than T")
         scores, which = FAR[0]
-        q, k, v, upstream = (one.double() for one in drawn(1, 1, 6, 4))
-        q, k = torch.zeros_like(q), torch.zeros_like(k)
-        q[..., 0], k[..., 0] = 2.0, torch.tensor(scores)
-        yield asked(ragged, (q, k, v, upstream), causal, 4, which, far=True)
+        tensors = scored(drawn(1, 1, 6, 4, torch.float64), scores)
+        yield asked(ragged, tensors, causal, 4, which, far=True)
 
         T, D = 8 * draw.integer(4, 5), draw.choice((2, 3, 4))
 

@@ -109,7 +109,7 @@ def _(draw):
         return Case(part, play, shown=shown, places=places)
 
     yield asked(plain, drawn(16, 16, 16))
-    yield asked(plain, drawn(32, 16, 48))
+    yield asked(plain, drawn(32, 16, 144))  # several steps, of any usual length
     yield asked(plain, drawn(16, 48, 32))
     x, weight, bias = drawn(16, 32, 32)
     yield asked(plain, (x * 5, weight, bias - 2), ", numbers far from 0")
@@ -121,11 +121,14 @@ def _(draw):
     def rest():
         return draw.integer(1, 15)
 
-    for rows, outs, ins in ((16 + rest(), 16, 16), (16, 16 + rest(), 16), (16, 16, 16 + rest()), (1, 1, 1), (17, 33, 15)):
+    for rows, outs, ins in ((16 + rest(), 16, 16), (16, 16 + rest(), 16), (16, 16, 16 + rest()), (1, 1, 1)):
         x, weight, bias = drawn(rows, outs, ins)
         yield asked(ragged, (cut(x), cut(weight), bias))
     x, weight, bias = drawn(rest(), 16 + rest(), 32 + rest())
     yield asked(ragged, (cut(x), cut(weight), cut(bias[:, None])[:, 0]), ", the bias apart in memory")
+
+    # with tiles of any usual size, several in both directions
+    yield asked(ragged, drawn(65, 129, 15), ", nothing beside the tensors")
 
     # GELU is steep in relative terms where z is negative: there a rounded z shows
     for part_of in (16, 48):

@@ -12,7 +12,7 @@ from utils.drivers.custom_op import cut
 from utils.instruments.launching import launch
 from utils.minigpt import MiniGPTConfig
 
-from .shared import ATTENTION, FAR, IN_A_KERNEL
+from .shared import ATTENTION, FAR, IN_A_KERNEL, scored
 
 triton_attention = Check(
     "triton_attention",
@@ -113,8 +113,8 @@ def _(draw):
         return q * 2 / math.sqrt(D), k, v
 
     def apart(one):
-        """The same numbers, with NaN beside them in memory."""
-        return cut(one.flatten(0, 2)).unflatten(0, one.shape[:3])
+        """The same numbers, with NaN between them and beside them in memory."""
+        return cut(one.flatten(0, 2), column_stride=2).unflatten(0, one.shape[:3])
 
     def asked(part, tensors, causal, more=""):
         def play(subject):
@@ -135,23 +135,21 @@ def _(draw):
     for part, causal in ((every, False), (past, True)):
         yield asked(part, drawn(1, 1, 16, 16), causal)
         yield asked(part, drawn(2, 2, draw.integer(2, 15), 16), causal)
-        yield asked(part, drawn(1, 1, draw.integer(17, 31), 32), causal)
+        yield asked(part, drawn(1, 2, draw.integer(17, 31), 32), causal)
         yield asked(part, drawn(1, 1, draw.integer(2, 9), 64), causal)
         yield asked(part, drawn(1, 1, 1, 16), causal, ", one word")
-        yield asked(part, drawn(1, 1, 33, 16), causal)
+        yield asked(part, drawn(1, 1, 129, 16), causal)  # several tiles, of any usual size
         # heads that no view can put one after the other
         q, k, v = drawn(2, 2, draw.integer(5, 9), 16)
-        mixed = apart(q), k.transpose(2, 3).contiguous().transpose(2, 3), v.transpose(1, 2).contiguous().transpose(1, 2)
+        twice = torch.cat([v, v], 2).transpose(1, 2).contiguous().transpose(1, 2)
+        mixed = apart(q), k.transpose(2, 3).contiguous().transpose(2, 3), twice[:, :, : v.shape[2]]
         yield asked(part, mixed, causal, ", q, k and v with different strides")
         for by in (0.5, 30.0, -30.0):
             yield asked(part, rising(by), causal, f", scores that {'rise' if by > 0 else 'fall'} from key to key")
         turned = [one.mT.contiguous().mT for one in drawn(1, 2, draw.integer(5, 9), 16)]
         yield asked(part, turned, causal, ", channels apart in memory")
         for scores, which in FAR:
-            q, k, v = drawn(1, 1, 6, 16)
-            q, k = torch.zeros_like(q), torch.zeros_like(k)
-            q[..., 0], k[..., 0] = 4.0, torch.tensor(scores)  # their product, divided by √16
-            yield asked(part, (q, k, v), causal, which)
+            yield asked(part, scored(drawn(1, 1, 6, 16), scores), causal, which)
         q, k, v = drawn(1, 1, 11, 16)
         yield asked(part, (q.abs() + 1, -k.abs() - 1, v), causal, ", all scores below 0")
 
