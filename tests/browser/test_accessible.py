@@ -1,0 +1,184 @@
+"""Pages can be used with a keyboard, a screen reader, chosen colours, large letters, and no motion.
+
+axe-core finds faults against WCAG 2.1 AA that a program can find. The other tests are about what
+a reader does.
+"""
+
+import io
+import json
+from argparse import Namespace
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_output
+from playwright.sync_api import Page, expect
+from rich.console import Console
+
+from hood.classroom.feedback.page import About
+from hood.classroom.report import command as report
+from hood.metadata import KEY
+from tests.browser.conftest import MILLISECONDS
+from tests.browser.course_site import LAB, LESSON, START
+from tests.browser.pictures import CHANGE, THEMES
+from tests.hood.classroom.feedback import test_page as feedback
+from tests.hood.classroom.report import made_up
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow(60)]
+
+DESKTOP, PHONE, SMALLEST = 1280, 420, 320
+SITE = (START, LESSON, LAB, "glossary.html", "search.html?q=gradcheck", "docs/README.html")
+SITE += ("docs/reference/commands.html", "docs/explanation/accessibility.html")
+CLASS = ("feedback.html", "report.html")
+TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"]
+STRUCTURE = {"runOnly": TAGS, "rules": {"color-contrast": {"enabled": False}}}
+COLOURS = {"runOnly": ["color-contrast"]}
+# Faults of others: axe's rule, and the element.
+OTHERS = {
+    # Furo's fields for its drawers stand before all landmarks, as its skip link does.
+    "region": ".sidebar-toggle",
+    # JupyterLab's box around an output scrolls, and can't be focused.
+    "scrollable-region-focusable": ".jp-OutputArea-output",
+}
+# Marks one element of each kind that has text. Code has thousands of words in a few colours.
+MARK = """(within) => {
+  const seen = new Set();
+  for (const one of document.querySelectorAll(`${within} *`)) {
+    if (![...one.childNodes].some((node) => node.nodeType === 3 && node.data.trim())) continue;
+    let kind = "";
+    for (let each = one; each; each = each.parentElement) {
+      kind += ` ${each.localName}.${each.className} ${each.getAttribute("style") ?? ""}`;
+    }
+    if (!seen.has(kind)) one.setAttribute("data-kind", "");
+    seen.add(kind);
+  }
+}"""
+UNFOLD = "document.querySelectorAll('details').forEach((fold) => (fold.open = true))"
+MATCHES = "([found, other]) => document.querySelector(found).matches(other)"
+
+
+def emulated(page: Page, theme: str) -> None:
+    page.emulate_media(color_scheme=theme)
+
+
+def in_jupyterlab(page: Page, theme: str) -> None:
+    page.evaluate(CHANGE, THEMES[theme])
+    light = json.dumps(theme == "light")
+    expect(page.locator("body")).to_have_attribute("data-jp-theme-light", light)
+
+
+def faults(page: Page, within: str = "body", change=emulated) -> list[str]:
+    """Return axe's findings in both themes and at both widths."""
+    page.emulate_media(reduced_motion="reduce")
+    page.evaluate(UNFOLD)
+    found = []
+    for width in (DESKTOP, PHONE):
+        page.set_viewport_size({"width": width, "height": 900})
+        settled(page)
+        found += [f"{width}: {one}" for one in told(page, within, STRUCTURE)]
+        page.evaluate(MARK, within)
+        for theme in THEMES:
+            change(page, theme)
+            settled(page)
+            found += [f"{width}, {theme}: {one}" for one in told(page, "[data-kind]", COLOURS)]
+    return found
+
+
+def settled(page: Page) -> None:
+    """Wait until a changed size has reached the page's observers."""
+    page.evaluate("new Promise((done) => requestAnimationFrame(() => setTimeout(done)))")
+
+
+def told(page: Page, within: str, options: dict) -> list[str]:
+    everything = within == "body"
+    options = {**options, "resultTypes": ["violations"]}
+    result = Axe().run(page, context=None if everything else within, options=options)
+    return [
+        f"{rule['id']}: {rule['help']}: {node['html'][:300]}"
+        for rule in result.response["violations"]
+        for node in rule["nodes"]
+        if not (
+            (other := OTHERS.get(rule["id"])) and page.evaluate(MATCHES, [node["target"][0], other])
+        )
+    ]
+
+
+@pytest.fixture(scope="module")
+def sheet(profile):
+    """A window whose size, theme and motion the tests change."""
+    assert profile.browser is not None
+    context = profile.browser.new_context()
+    context.set_default_timeout(MILLISECONDS)
+    yield context.new_page()
+    context.close()
+
+
+@pytest.fixture
+def window(sheet):
+    """The window as it is on a desktop."""
+    sheet.set_viewport_size({"width": DESKTOP, "height": 900})
+    sheet.emulate_media(color_scheme="light", reduced_motion="null", forced_colors="none")
+    return sheet
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory):
+    """A feedback page and a class report, as files."""
+    folder = tmp_path_factory.mktemp("pages")
+    (folder / "feedback.html").write_text(feedback_page())
+    course = made_up.make_course(folder / "course", made_up.crowd(40))
+    words = Namespace(lab=made_up.LAB, out=folder / "report", hide_names=False)
+    report.run(words, root=course, console=Console(file=io.StringIO()))
+    (folder / "report" / "index.html").rename(folder / "report.html")
+    return folder
+
+
+def feedback_page() -> str:
+    """Return a page with everything that such a page can have."""
+    theirs = {KEY: {"by": "learner"}}
+    stub = {"grade_id": "s", "solution": True, "grade": False, "locked": False, "task": False}
+    table = "<table><tr><th>loss</th></tr><tr><td>1.2</td></tr></table><h1>mine</h1>"
+    code = new_code_cell(
+        "def f(x: int) -> str:\n    # why\n    return 'a' * 2",
+        metadata={"nbgrader": stub | {"schema_version": 3}},
+        outputs=[
+            new_output("stream", text="hello\n" * 100),
+            new_output("display_data", {"text/html": table}),
+        ],
+    )
+    mine = "# Mine\n\n#### deep\n\n| a | b |\n|--|--|\n| 1 | 2 |"
+    return feedback.page(
+        *(code, feedback.cell("test", "views", score=1.0)),
+        new_markdown_cell("## 2 · Why\n\n### Here"),
+        feedback.cell("Why?", "why", task=True, score=2.0, by_person=True, comment="*Nearly.*"),
+        new_markdown_cell(mine, metadata=theirs),
+        about=About(
+            *("ana", "lab", 2.0, 6.0),
+            rubrics={"why": "# Points\n\n- one point for *that*"},
+            verdicts={"views": feedback.verdict(*feedback.PARTS)},
+            lessons=feedback.SITE,
+        ),
+    )
+
+
+def test_axe_finds_faults(window):
+    window.set_content(
+        "<!doctype html><title>a</title><html lang=en><main><h1>a</h1><img src=a.png>"
+        "<style>p { color: #777 } @media (prefers-color-scheme: dark) { p { color: #fff } }</style>"
+        "<p>pale</p><pre style='width: 99vw; overflow: auto'>" + "wide " * 200
+    )
+    structure = ("image-alt", "scrollable-region-focusable")
+    wanted = {f"{width}: {rule}" for width in (DESKTOP, PHONE) for rule in structure}
+    wanted |= {f"{width}, {t}: color-contrast" for width in (DESKTOP, PHONE) for t in THEMES}
+    assert {":".join(fault.split(":")[:2]) for fault in faults(window)} == wanted
+
+
+@pytest.mark.parametrize("path", SITE)
+def test_axe_finds_no_fault_on_the_site(window, site, path):
+    window.goto(f"{site[0]}/{path}", wait_until="networkidle")
+    assert faults(window) == []
+
+
+@pytest.mark.parametrize("name", CLASS)
+def test_axe_finds_no_fault_on_feedback_and_on_a_class_report(window, pages, name):
+    window.goto((pages / name).as_uri())
+    assert faults(window) == []
