@@ -8,6 +8,7 @@ import io
 import json
 from argparse import Namespace
 
+import nbformat
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_output
@@ -16,11 +17,17 @@ from rich.console import Console
 
 from hood.classroom.feedback.page import About
 from hood.classroom.report import command as report
+from hood.classroom.service.app import make_app
+from hood.classroom.service.dispatcher import Dispatcher
+from hood.classroom.service.people import OfFile
 from hood.metadata import KEY
 from tests.browser.conftest import MILLISECONDS
 from tests.browser.course_site import LAB, LESSON, START
-from tests.browser.pictures import CHANGE, THEMES
+from tests.browser.pictures import CHANGE, THEMES, verdict_notebook, view_notebook
+from tests.browser.test_journeys import choose, opened
+from tests.browser.test_one_origin import served
 from tests.hood.classroom.feedback import test_page as feedback
+from tests.hood.classroom.marking.classroom import make_classroom
 from tests.hood.classroom.report import made_up
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow(60)]
@@ -163,7 +170,7 @@ def feedback_page() -> str:
 def test_axe_finds_faults(window):
     window.set_content(
         "<!doctype html><title>a</title><html lang=en><main><h1>a</h1><img src=a.png>"
-        "<style>p { color: #777 } @media (prefers-color-scheme: dark) { p { color: #fff } }</style>"
+        "<style>p { color: #777 } @media (prefers-color-scheme: dark) { p { color: #999 } }</style>"
         "<p>pale</p><pre style='width: 99vw; overflow: auto'>" + "wide " * 200
     )
     structure = ("image-alt", "scrollable-region-focusable")
@@ -182,3 +189,138 @@ def test_axe_finds_no_fault_on_the_site(window, site, path):
 def test_axe_finds_no_fault_on_feedback_and_on_a_class_report(window, pages, name):
     window.goto((pages / name).as_uri())
     assert faults(window) == []
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory):
+    """The service of a class with answers to mark: its address, and two instructors' tokens."""
+    answers = {"ana_a": "# Because\n\n#### of it\n\n| a |\n|--|\n| 1 |", "bo_b": "No.\n\n    code"}
+    course = make_classroom(tmp_path_factory.mktemp("service") / "course", answers)
+    people = OfFile(course.root, ["marta", "ben"])
+    with served(make_app(Dispatcher(course, workers=0), people)) as port:
+        yield f"http://127.0.0.1:{port}/", [people.token(name) for name in ("marta", "ben")]
+
+
+def test_axe_finds_no_fault_on_the_pages_of_the_service(window, service):
+    address, (marta, ben) = service
+    window.goto(f"{address}marking/")
+    assert faults(window) == []
+    log_in(window, marta)
+    assert faults(window) == []
+    window.goto(address)
+    assert faults(window) == []
+
+
+def test_axe_finds_no_fault_while_an_answer_is_marked(window, service):
+    address, (marta, ben) = service
+    other = window.context.browser.new_context()
+    try:
+        pages = [window, other.new_page()]
+        for page, token in zip(pages, (marta, ben), strict=True):
+            page.context.clear_cookies()
+            page.goto(f"{address}marking/")
+            log_in(page, token)
+            page.get_by_role("link", name="Why did nothing complain?").click()
+            expect(page.locator("#words")).not_to_have_text("…")
+        pages[1].keyboard.press("1")
+        pages[1].keyboard.press("j")
+        expect(pages[1].locator("#who")).to_contain_text("2 of 2")
+        window.keyboard.press("0")
+        window.keyboard.press("j")
+        expect(window.get_by_role("alert")).to_contain_text("left 1 of 3")
+        assert faults(window) == []
+        window.keyboard.press("t")
+        window.keyboard.press("?")
+        expect(window.get_by_role("dialog")).to_be_visible()
+        assert faults(window) == []
+    finally:
+        other.close()
+
+
+def log_in(page: Page, token: str) -> None:
+    page.get_by_label("Token").fill(token)
+    page.get_by_role("button", name="Log in").click()
+    expect(page.get_by_role("heading", name="Answers in words")).to_be_visible()
+
+
+@pytest.fixture(scope="module")
+def notebook(profile, lab):
+    """A notebook in JupyterLab that has run, with every kind of output of the course."""
+    every = verdict_notebook()
+    every.cells += view_notebook().cells
+    every.cells += map(new_code_cell, CELLS)
+    nbformat.write(every, lab.course / "every.ipynb")
+    page = profile.new_page()
+    page.set_viewport_size({"width": DESKTOP, "height": 900})
+    page.goto(lab.url("every.ipynb"))
+    panel = opened(page, "every.ipynb")
+    choose(page, "Run", "Run All Cells")
+    panel.get_by_text("3 of 3").wait_for()
+    yield panel
+    page.close()
+
+
+CELLS = (
+    """from utils.notebook import drills
+drills.number("How many bytes?", 7, why="Because.", unit="bytes", wrong={8: "One too many."})""",
+    """drills.choice("Which of these?", {"`a`": "So it is.", "b": "No."}, "`a`")""",
+    """from utils.views import dropout_modes, key_explorer, schedule_clip
+dropout_modes(torch.nn.Dropout(0.5), torch.ones(4))""",
+    """key_explorer("aten::mm", torch.ones(2, 2))""",
+    """from hood.learner.contents import show_contents
+from hood.learner.progress import show_next, show_progress
+show_contents()
+show_progress()
+show_next()""",
+    """from utils.notebook.progress_bar import progress_bar
+list(progress_bar(range(3), "training"))""",
+)
+
+
+def test_axe_finds_no_fault_in_the_outputs_of_a_notebook(notebook):
+    page = notebook.page
+    assert notebook.locator(".jp-OutputArea [role=slider]").count() > 3
+    assert faults(page, ".jp-OutputArea", in_jupyterlab) == []
+    page.set_viewport_size({"width": DESKTOP, "height": 900})
+    in_jupyterlab(page, "light")
+
+
+def test_a_live_view_says_what_it_shows(notebook):
+    view = notebook.locator(".open-the-hood-live").first
+    slider = view.get_by_role("slider", name="dim 0")
+    picture, said = view.get_by_role("img"), view.get_by_role("status").last
+    before = said.inner_text()
+    assert "Stride explorer" in before
+    expect(picture).to_have_attribute("alt", before.strip())
+    expect(slider).to_have_attribute("aria-valuetext", "1")
+    slider.press("ArrowLeft")
+    expect(slider).to_have_attribute("aria-valuetext", "0")
+    expect(said).to_contain_text("Index [0, 2] is 0")
+    expect(picture).to_have_attribute("alt", said.inner_text().strip())
+
+
+def test_a_slider_over_words_and_buttons_say_what_is_chosen(notebook):
+    views = notebook.locator(".open-the-hood-live")
+    slider = views.last.get_by_role("slider", name="operator")
+    before = slider.get_attribute("aria-valuetext")
+    assert before == "mm"
+    slider.press("ArrowLeft")
+    expect(slider).not_to_have_attribute("aria-valuetext", before)
+    expect(slider).not_to_have_attribute("aria-valuetext", "0")
+    modes = views.nth(1).get_by_role("group", name="mode")
+    train, evaluate = modes.get_by_role("button").all()
+    expect(train).to_have_attribute("aria-pressed", "true")
+    evaluate.click()
+    expect(evaluate).to_have_attribute("aria-pressed", "true")
+    expect(train).to_have_attribute("aria-pressed", "false")
+    expect(views.nth(1).get_by_role("status").last).to_contain_text("In eval")
+
+
+def test_the_reason_of_a_live_drill_is_read_out(notebook):
+    drill = notebook.get_by_role("group", name="How many bytes?")
+    said = drill.get_by_role("status")
+    expect(said).to_have_text("")
+    field = drill.get_by_role("textbox")
+    field.fill("8")
+    field.press("Enter")
+    expect(said).to_contain_text("One too many.")
