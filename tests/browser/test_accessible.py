@@ -6,6 +6,7 @@ a reader does.
 
 import io
 import json
+import re
 from argparse import Namespace
 
 import nbformat
@@ -81,7 +82,7 @@ def faults(page: Page, within: str = "body", change=emulated) -> list[str]:
     for width in (DESKTOP, PHONE):
         page.set_viewport_size({"width": width, "height": 900})
         settled(page)
-        found += [f"{width}: {one}" for one in told(page, within, STRUCTURE)]
+        found += [f"{width}: {one}" for one in told_at_rest(page, within)]
         page.evaluate(MARK, within)
         for theme in THEMES:
             change(page, theme)
@@ -93,6 +94,15 @@ def faults(page: Page, within: str = "body", change=emulated) -> list[str]:
 def settled(page: Page) -> None:
     """Wait until a changed size has reached the page's observers."""
     page.evaluate("new Promise((done) => requestAnimationFrame(() => setTimeout(done)))")
+
+
+def told_at_rest(page: Page, within: str) -> list[str]:
+    """Return what axe finds about the structure, once a page's observers had time to react."""
+    for _ in range(5):
+        if not (found := told(page, within, STRUCTURE)):
+            break
+        page.wait_for_timeout(1000)
+    return found
 
 
 def told(page: Page, within: str, options: dict) -> list[str]:
@@ -254,6 +264,8 @@ def notebook(profile, lab):
     page.set_viewport_size({"width": DESKTOP, "height": 900})
     page.goto(lab.url("every.ipynb"))
     panel = opened(page, "every.ipynb")
+    if page.locator("#jp-left-stack").is_visible():
+        page.keyboard.press("Control+b")  # on a phone, there would be no place for the notebook
     choose(page, "Run", "Run All Cells")
     panel.get_by_text("3 of 3").wait_for()
     yield panel
@@ -288,25 +300,23 @@ def test_axe_finds_no_fault_in_the_outputs_of_a_notebook(notebook):
 def test_a_live_view_says_what_it_shows(notebook):
     view = notebook.locator(".open-the-hood-live").first
     slider = view.get_by_role("slider", name="dim 0")
+    slider.focus()
     picture, said = view.get_by_role("img"), view.get_by_role("status").last
-    before = said.inner_text()
-    assert "Stride explorer" in before
-    expect(picture).to_have_attribute("alt", before.strip())
     expect(slider).to_have_attribute("aria-valuetext", "1")
-    slider.press("ArrowLeft")
-    expect(slider).to_have_attribute("aria-valuetext", "0")
-    expect(said).to_contain_text("Index [0, 2] is 0")
-    expect(picture).to_have_attribute("alt", said.inner_text().strip())
+    for place in ("0", "1"):
+        slider.press("ArrowLeft" if place == "0" else "ArrowRight")
+        expect(slider).to_have_attribute("aria-valuetext", place)
+        expect(said).to_contain_text(f"Index [{place}, 2] is 0")
+        expect(picture).to_have_attribute("alt", said.locator("div").inner_text())
 
 
 def test_a_slider_over_words_and_buttons_say_what_is_chosen(notebook):
     views = notebook.locator(".open-the-hood-live")
     slider = views.last.get_by_role("slider", name="operator")
-    before = slider.get_attribute("aria-valuetext")
-    assert before == "mm"
-    slider.press("ArrowLeft")
-    expect(slider).not_to_have_attribute("aria-valuetext", before)
-    expect(slider).not_to_have_attribute("aria-valuetext", "0")
+    expect(slider).to_have_attribute("aria-valuetext", "mm")
+    slider.press("ArrowRight")
+    expect(slider).to_have_attribute("aria-valuetext", re.compile("[a-z]{3,}"))
+    expect(views.last.get_by_role("status").last).not_to_contain_text("Key explorer for aten::mm.")
     modes = views.nth(1).get_by_role("group", name="mode")
     train, evaluate = modes.get_by_role("button").all()
     expect(train).to_have_attribute("aria-pressed", "true")

@@ -1,10 +1,10 @@
 """Words for screen readers in widgets, which ipywidgets does not give them.
 
 ipywidgets names no slider, does not say which of several buttons is on, and gives a picture no
-alternative text. It has no live region either: text that changes is not read out. A handler of
-the page adds all this. The handler belongs to a style that a widget shows, because the browser calls
-a style's load handler whenever the page shows the style. If a page allows no handlers, the widgets
-are as ipywidgets makes them.
+alternative text. Text that changes is not read out, and a wide picture can't be scrolled with keys.
+A handler in the page adds all this. The handler belongs to a style that a widget shows, because the
+browser calls a style's load handler whenever the page shows the style. If a page allows no
+handlers, the widgets are as ipywidgets makes them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,13 @@ const put = (element, attributes) => {
 const name = () => {
   for (const said of all('.SAID .widget-html-content')) put(said, {role: 'status'});
   const words = box.querySelector('.SAID [data-alt]')?.textContent;
-  for (const image of all('.widget-image')) put(image, {alt: words ?? ''});
+  for (const image of all('.widget-image')) {
+    put(image, {alt: words ?? ''});
+    const window = image.parentElement;
+    if (window.scrollWidth > window.clientWidth)
+      put(window, {tabindex: '0', role: 'group', 'aria-label': 'Scrolls sideways'});
+    else window.removeAttribute('tabindex');
+  }
   for (const row of all('.widget-slider')) {
     const label = row.querySelector('.widget-label').textContent;
     const shown = row.querySelector('.widget-readout');
@@ -40,6 +46,8 @@ const name = () => {
   if (question) put(box, {role: 'group', 'aria-label': question.textContent});
 };
 name();
+box.sized ??= new ResizeObserver(name);
+box.sized.observe(box);
 box.named ??= new MutationObserver(name);
 box.named.observe(box, {subtree: true, childList: true, characterData: true,
   attributeFilter: ['class']});
