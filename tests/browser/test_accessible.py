@@ -247,6 +247,30 @@ def test_axe_finds_no_fault_while_an_answer_is_marked(window, service):
         other.close()
 
 
+def test_single_letters_can_be_switched_off_as_keys(window, service):
+    address, (marta, _) = service
+    window.context.clear_cookies()
+    window.goto(f"{address}marking/")
+    log_in(window, marta)
+    window.get_by_role("link", name="Why did nothing complain?").click()
+    score, switch = window.locator("#score"), window.get_by_label("are keys")
+    keys = window.get_by_role("button", name="? keys")
+    expect(window.locator("#words")).not_to_have_text("…")
+    keys.click()
+    switch.uncheck()
+    window.keyboard.press("Escape")
+    before = score.input_value()
+    window.keyboard.press("3")
+    window.keyboard.press("p")
+    expect(score).to_have_value(before)
+    expect(score).not_to_be_focused()
+    keys.click()
+    switch.check()
+    window.keyboard.press("Escape")
+    window.keyboard.press("p")
+    expect(score).to_be_focused()
+
+
 def log_in(page: Page, token: str) -> None:
     page.get_by_label("Token").fill(token)
     page.get_by_role("button", name="Log in").click()
@@ -334,3 +358,176 @@ def test_the_reason_of_a_live_drill_is_read_out(notebook):
     field.fill("8")
     field.press("Enter")
     expect(said).to_contain_text("One too many.")
+
+
+def test_the_first_key_reaches_the_link_to_the_text(window, site):
+    window.goto(f"{site[0]}/{START}")
+    window.keyboard.press("Tab")
+    skip = window.get_by_role("link", name="Skip to content")
+    expect(skip).to_be_focused()
+    expect(skip).to_be_in_viewport()
+    window.keyboard.press("Enter")
+    window.keyboard.press("Tab")
+    assert window.evaluate("document.activeElement.closest('article') !== null")
+
+
+# What has the focus: its kind, and whether it is seen, with a frame of its own or of its label.
+FOCUSED = """() => {
+  const one = document.activeElement;
+  const framed = (element) => {
+    const { outlineStyle, outlineWidth } = getComputedStyle(element);
+    return outlineStyle !== "none" && parseFloat(outlineWidth) >= 1;
+  };
+  const labels = [...(one.labels ?? [])].filter((label) => label.getClientRects().length);
+  const shown = [one, ...labels].filter(framed);
+  const { top, bottom } = (shown[0] ?? one).getBoundingClientRect();
+  one.dataset.reached = "";
+  return {
+    what: `${one.localName}.${one.className} ${one.textContent.slice(0, 40)}`,
+    framed: shown.length > 0,
+    seen: top < innerHeight && bottom > 0,
+    last: one === document.body,
+  };
+}"""
+# What a mouse can use in the text and in the contents, that no key has reached.
+MISSED = """() => [...document.querySelectorAll(
+  ":is(article, .sidebar-drawer) :is(a[href], button, input, select, summary)")]
+  .filter((one) => one.checkVisibility({ visibilityProperty: true }) && !("reached" in one.dataset))
+  .map((one) => one.outerHTML.slice(0, 200))"""
+
+
+@pytest.mark.parametrize("width", [DESKTOP, PHONE])
+def test_keys_reach_everything_in_a_lesson_and_the_focus_is_seen(window, site, width):
+    window.set_viewport_size({"width": width, "height": 900})
+    window.emulate_media(reduced_motion="reduce")
+    window.goto(f"{site[0]}/{LESSON}")
+    window.evaluate(UNFOLD)
+    settled(window)
+    unseen = []
+    for _ in range(1000):
+        window.keyboard.press("Tab")
+        focused = window.evaluate(FOCUSED)
+        if focused["last"]:
+            break
+        if not (focused["framed"] and focused["seen"]):
+            unseen.append(focused["what"])
+    assert focused["last"]
+    assert unseen == []
+    assert window.evaluate(MISSED) == []
+
+
+@pytest.mark.parametrize(
+    ("field", "drawer"), [("__navigation", "Contents"), ("__toc", "On this page")]
+)
+def test_keys_open_and_close_the_contents_on_a_phone(window, site, field, drawer):
+    window.set_viewport_size({"width": PHONE, "height": 900})
+    window.goto(f"{site[0]}/{LESSON}")
+    contents = window.get_by_role("complementary", name=drawer)
+    expect(contents).to_have_count(0)  # closed, no key reaches it
+    window.locator(f"#{field}").focus()
+    window.keyboard.press("Space")
+    expect(contents).to_be_visible()
+    assert window.evaluate("document.activeElement.closest('aside') !== null")
+    window.keyboard.press("Escape")
+    expect(contents).to_have_count(0)
+    expect(window.locator(f"#{field}")).to_be_focused()
+
+
+def test_a_view_of_the_site_says_what_it_shows(window, site):
+    window.goto(f"{site[0]}/{LESSON}")
+    window.evaluate(UNFOLD)
+    view = window.locator(".view").first
+    slider, said = view.get_by_role("slider", name="step"), view.get_by_role("status")
+    for key, place in (("ArrowLeft", "0"), ("ArrowRight", "1")):
+        slider.press(key)
+        expect(view).to_have_attribute("data-at", place)
+        expect(slider).to_have_attribute("aria-valuetext", place)
+        expect(said).not_to_be_empty()
+        expect(view.get_by_role("img")).to_have_attribute("alt", said.inner_text())
+
+
+def test_the_reason_of_a_drill_is_read_out(window, site):
+    window.goto(f"{site[0]}/{LESSON}")
+    drill = window.locator("form.drill").filter(has_text="What is the adjoint of x")
+    question = drill.locator(".question").inner_text()
+    field = drill.get_by_role("group", name=question).get_by_role("textbox")
+    said = drill.get_by_role("status")
+    expect(said).to_be_empty()
+    field.fill("7")
+    field.press("Enter")
+    expect(said).to_have_text("Not 7. The answer is larger.")
+
+
+def test_each_header_of_a_table_says_what_it_heads(window, site, pages):
+    headers = 0
+    for address in (f"{site[0]}/{START}", f"{site[0]}/docs/reference/commands.html"):
+        window.goto(address)
+        headers += window.locator("article th").count()
+        expect(window.locator("article th:not([scope])")).to_have_count(0)
+        expect(window.locator("article table:not(:has(th))")).to_have_count(0)
+    assert headers > 20
+
+
+# Elements that make the page wider than the window, or scroll sideways in it, other than those that
+# keep their lines: code, outputs, tables, figures and formulas.
+WIDE = """(window) => {
+  const kept = "pre, table, .shown, figure, .math, .drawing, .table-wrapper, .theirs, .question";
+  const wide = [...document.querySelectorAll("body *")].filter((one) => {
+    const { overflowX, position } = getComputedStyle(one);
+    const scrolls = one.scrollWidth > one.clientWidth + 1 && ["auto", "scroll"].includes(overflowX);
+    return scrolls && one.checkVisibility() && !one.closest(kept);
+  });
+  const page = document.documentElement;
+  return [...(page.scrollWidth > page.clientWidth ? [page] : []), ...wide]
+    .map((one) => one.outerHTML.slice(0, 200));
+}"""
+
+
+def test_at_400_percent_only_code_and_figures_scroll_sideways(window, site, pages, service):
+    address, (marta, _) = service
+    window.set_viewport_size({"width": SMALLEST, "height": 256})
+    every = [f"{site[0]}/{path}" for path in SITE] + [(pages / name).as_uri() for name in CLASS]
+    for place in every:
+        window.goto(place)
+        window.evaluate(UNFOLD)
+        settled(window)
+        assert window.evaluate(WIDE) == [], place
+    window.context.clear_cookies()
+    window.goto(f"{address}marking/")
+    assert window.evaluate(WIDE) == []
+    log_in(window, marta)
+    assert window.evaluate(WIDE) == []
+    window.get_by_role("link", name="Why did nothing complain?").click()
+    expect(window.locator("#words")).not_to_have_text("…")
+    assert window.evaluate(WIDE) == []
+
+
+MOVING = """() => [...document.querySelectorAll("*")].filter((one) => {
+  const { transitionDuration, animationName, scrollBehavior } = getComputedStyle(one);
+  const moves = transitionDuration.split(",").some((time) => parseFloat(time) > 0);
+  return moves || animationName !== "none" || scrollBehavior === "smooth";
+}).map((one) => one.outerHTML.slice(0, 100))"""
+
+
+def test_nothing_moves_for_readers_who_ask_for_no_motion(window, site, pages):
+    for place in (f"{site[0]}/{LESSON}", (pages / "feedback.html").as_uri()):
+        window.emulate_media(reduced_motion="no-preference")
+        window.goto(place)
+        assert window.evaluate(MOVING)
+        window.emulate_media(reduced_motion="reduce")
+        assert window.evaluate(MOVING) == []
+
+
+# The elements that show an amount or a state by their background alone, and have the page's own.
+PALE = """(bars) => [...document.querySelectorAll(bars)].filter((bar) => {
+  const colour = getComputedStyle(bar).backgroundColor;
+  return colour === getComputedStyle(document.body).backgroundColor;
+}).map((bar) => bar.outerHTML)"""
+
+
+def test_bars_are_seen_in_chosen_colours(window, pages):
+    window.emulate_media(forced_colors="active")
+    for name, bars in (("feedback.html", ".bar i.some"), ("report.html", ".histogram i, i.all")):
+        window.goto((pages / name).as_uri())
+        assert window.locator(bars).count()
+        assert window.evaluate(PALE, bars) == []

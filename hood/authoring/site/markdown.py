@@ -152,9 +152,10 @@ def form(drill: re.Match[str]) -> str:
         controls = "".join(f'<button type="button">{option}</button>' for option in options)
     question = f"drill-{digest(drill[0].encode())}"
     return (
-        f'<form class="drill" data-drill="{drill[1]}"><p class="question" id="{question}">{drill[2]}'
-        f'</p><div class="answers" role="group" aria-labelledby="{question}">{controls}</div><output>'
-        f"</output><noscript>{drill[3]}</noscript></form>"
+        f'<form class="drill" data-drill="{drill[1]}">'
+        f'<p class="question" id="{question}">{drill[2]}</p>'
+        f'<div class="answers" role="group" aria-labelledby="{question}">{controls}</div>'
+        f"<output></output><noscript>{drill[3]}</noscript></form>"
     )
 
 

@@ -254,7 +254,10 @@ function openByKeyboard(box, drawer) {
     box.checked = false;
     box.focus();
   };
-  box.addEventListener("change", () => box.checked && drawer.querySelector("a, input")?.focus());
+  box.addEventListener("change", () => {
+    const all = [...drawer.querySelectorAll("a, input")];
+    if (box.checked) all.find((one) => one.checkVisibility())?.focus();
+  });
   box.addEventListener("keydown", (event) => {
     if (event.key === "Enter") box.click();
   });
@@ -264,6 +267,7 @@ function openByKeyboard(box, drawer) {
   });
 }
 
+document.body.prepend(document.querySelector(".skip-to-content")); // before the drawers' fields
 document.querySelectorAll(`article :is(${SCROLLS})`).forEach((each) => sizes.observe(each));
 for (const [id, drawer] of [["__navigation", ".sidebar-drawer"], ["__toc", ".toc-drawer"]]) {
   openByKeyboard(document.getElementById(id), document.querySelector(drawer));
