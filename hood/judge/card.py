@@ -23,7 +23,7 @@ CARD = (
     "color:var(--jp-content-font-color1,inherit)"
 )
 CODE = (
-    "margin:4px 0;padding:6px 10px;overflow-x:auto;white-space:pre-wrap;"
+    "margin:4px 0;padding:6px 10px;white-space:pre-wrap;"
     "word-break:normal;overflow-wrap:anywhere;"  # JupyterLab itself breaks lines inside words
     "font-size:var(--jp-code-font-size,13px);color:inherit;"
     "background:var(--jp-cell-editor-background,rgba(127,127,127,.12))"

@@ -97,15 +97,16 @@ def contents_html(root: Path = ROOT, states: Mapping[int, str] = NOTHING) -> str
     for item in PHASES:
         links = " · ".join(f'<a href="{link}">{name}</a>' for name, link in _links(item, root))
         hours = " + ".join(f"{hours:g}" for hours in item.hours if any(item.hours))
-        fields = f"{item.number:02d}", f"<b>{escape(item.title)}</b>", escape(item.promise)
+        first = _cell("td", f"{item.number:02d}") + _cell('th scope="row"', escape(item.title))
         state = (escape(states.get(item.number, "")),) if states else ()
         further = f" (+{item.further:g})" if item.further else ""
         due = (escape(lab_in_class(item, rules, root)),) if rules else ()
-        fields += (f"{hours}{further}", *due, *state, links or "not written yet")
-        rows.append(f"<tr>{''.join(_cell('td', field) for field in fields)}</tr>")
+        fields = (escape(item.promise), f"{hours}{further}", *due, *state)
+        rest = "".join(_cell("td", field) for field in (*fields, links or "not written yet"))
+        rows.append(f"<tr>{first}{rest}</tr>")
     more = (*(("Lab",) if rules else ()), *(("You",) if states else ()))
-    names = "", "Phase", "After this phase, you can", "Hours", *more, "Open"
-    head = "".join(_cell("th", name) for name in names)
+    names = "No.", "Phase", "After this phase, you can", "Hours", *more, "Open"
+    head = "".join(_cell('th scope="col"', name) for name in names)
     lines = (BACKQUOTED.sub(r"<code>\1</code>", escape(line)) for line in _said(rules))
     said = "".join(f"<p>{line}</p>" for line in lines)
     return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>{said}"
@@ -178,5 +179,6 @@ def link_from_start(path: Path, root: Path = ROOT) -> str:
     return Path(os.path.relpath(path, folder)).as_posix()
 
 
-def _cell(kind: str, content: str) -> str:
-    return f'<{kind} style="text-align:left">{content}</{kind}>'
+def _cell(tag: str, content: str) -> str:
+    """Return a cell of a table; `tag` is its element with attributes, such as `th scope="row"`."""
+    return f'<{tag} style="text-align:left">{content}</{tag.partition(" ")[0]}>'

@@ -91,7 +91,8 @@ class Progress:
         if (path := lab_of(phase, self.root)) is not None:
             title = f'<a href="{escape(link_from_start(path, self.root))}">{title}</a>'
         hours = self.hours_left(lab)
-        for content in (title, read, self._lab(lab), f"{hours:.1f}" if hours else "–"):
+        yield f'<th scope="row" style="{LEFT};font-weight:inherit">{title}</th>'
+        for content in (read, self._lab(lab), f"{hours:.1f}" if hours else "–"):
             yield f'<td style="{LEFT}">{content}</td>'
 
     def _lab(self, lab: LabProgress) -> str:

@@ -208,8 +208,9 @@ def _for_tutor(name: str, mine: Group | None, verdict: str) -> str:
     text = escape(explained(question, code, verdict))
     return (
         "<details><summary>Copy for a tutor: the question, your code and the verdict</summary>"
-        f'<button type="button" style="{BUTTON}" onclick="{escape(COPIES)}">Copy</button>'
-        f'<pre style="{PAPER}">{text}</pre></details>'
+        f'<button type="button" aria-live="polite" style="{BUTTON}" '
+        f'onclick="{escape(COPIES)}">Copy</button>'
+        f'<pre tabindex="0" style="{PAPER}">{text}</pre></details>'
     )
 
 

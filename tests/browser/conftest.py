@@ -23,6 +23,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect, sync_playwright
 
+from tests.browser.course_site import build_site, served
 from tests.patience import PATIENCE
 
 ROOT = Path(__file__).parents[2]
@@ -83,6 +84,14 @@ def chromium() -> str:
     if CHROMIUM is None:
         pytest.skip("not run: no chromium or google-chrome on PATH")
     return CHROMIUM
+
+
+@pytest.fixture(scope="package")
+def site(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
+    """The served site of the committed notebooks: its address and its folder."""
+    folder = build_site(tmp_path_factory.mktemp("site"))
+    with served(folder) as address:
+        yield address, folder
 
 
 @pytest.fixture(scope="package")

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from hood.audience import can_move
 from hood.learner import journal
+from utils.notebook import screen_reader
 from utils.notebook.figures import in_ipython
 from utils.notebook.style import INK, MUTED, RIGHT, RIGHT_TINT, WRONG, WRONG_TINT
 
@@ -33,9 +34,9 @@ CARD = (
     "line-height: 1.5; font-size: var(--jp-content-font-size1, 14px); "
     "color: var(--jp-content-font-color1, inherit)"
 )
-BUTTON_CSS = (
-    "<style>.hood-drill button.jupyter-button {white-space: normal; text-align: left; "
-    "height: auto; min-height: 30px; line-height: 1.4; padding: 5px 12px}</style>"
+BUTTON_CSS = screen_reader.style(
+    ".hood-drill button.jupyter-button {white-space: normal; text-align: left; "
+    "height: auto; min-height: 30px; line-height: 1.4; padding: 5px 12px}"
 )
 
 # A star means multiplication if it has a space on its inner side, or a letter or a digit on its
@@ -221,7 +222,10 @@ def _stack(question: str, controls: Widget, feedback: Widget) -> Widget:
     import ipywidgets as widgets
 
     feedback.layout.min_height = "40px"  # so that the page does not jump at the first answer
-    box = widgets.VBox([widgets.HTML(BUTTON_CSS + question), controls, feedback])
+    feedback.add_class(screen_reader.SAID)
+    box = widgets.VBox(
+        [widgets.HTML(f"{BUTTON_CSS}<div data-question>{question}</div>"), controls, feedback]
+    )
     box.add_class("hood-drill")
     return box
 

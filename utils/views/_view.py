@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from hood.audience import can_move, filming
 from hood.metadata import FRAMES_MIME
+from utils.notebook import screen_reader
 from utils.notebook.figures import (
     CARD_CLASS,
     DARK_RULE,
@@ -31,12 +32,11 @@ from utils.views._controls import Control
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-UNSEEN = "position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)"
 LIVE_CLASS = "open-the-hood-live"
 # The page cuts the corners of a picture that moves.
-STYLE = (
-    f"<style>.{CARD_CLASS} {{ border-radius: {RADIUS}px }} {DARK_RULE} "
-    f".{LIVE_CLASS} {{ container-type: inline-size }} {WIDER_RULE}</style>"
+STYLE = screen_reader.style(
+    f".{CARD_CLASS} {{ border-radius: {RADIUS}px }} {DARK_RULE} "
+    f".{LIVE_CLASS} {{ container-type: inline-size }} {WIDER_RULE}"
 )
 
 
@@ -99,6 +99,8 @@ def present(
     window.layout.overflow = "auto"
     spoken = ipywidgets.HTML(_spoken(figure, alt))
     trouble = ipywidgets.HTML()
+    for words in (spoken, trouble):
+        words.add_class(screen_reader.SAID)
 
     def redraw(_change: object) -> None:
         try:
@@ -132,5 +134,4 @@ def _spoken(figure: Figure, alt: str) -> str:
     A screen reader reads the text aloud when it changes. The result includes the style of the
     picture above.
     """
-    wider = wider_line(figure)
-    return f'{STYLE}{wider}<div role="status" style="{UNSEEN}">{html.escape(alt)}</div>'
+    return f"{STYLE}{wider_line(figure)}{screen_reader.alternative(alt)}"

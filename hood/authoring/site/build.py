@@ -35,6 +35,7 @@ from hood.palette import palette
 from hood.phase_paths import choose
 
 STATIC = Path(__file__).parent / "static"
+TEMPLATES = Path(__file__).parent / "templates"
 DOWNLOADS = "_downloads"
 # This file marks a folder from a build. In the site itself, the file also lets GitHub publish
 # "_static".
@@ -229,6 +230,7 @@ def settings(about: Course, repository: str = "") -> dict[str, object]:
         "project": title,
         "html_title": title,
         "html_theme": "furo",
+        "templates_path": [str(TEMPLATES)],
         "html_static_path": [str(STATIC)],
         "html_css_files": ["hood.css"],
         "html_js_files": [("hood.js", {"defer": "defer"})],

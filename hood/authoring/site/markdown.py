@@ -150,10 +150,12 @@ def form(drill: re.Match[str]) -> str:
     else:
         options = OPTION.findall(drill[3])
         controls = "".join(f'<button type="button">{option}</button>' for option in options)
+    question = f"drill-{digest(drill[0].encode())}"
     return (
-        f'<form class="drill" data-drill="{drill[1]}"><p class="question">{drill[2]}</p>'
-        f'<div class="answers">{controls}</div><output></output>'
-        f"<noscript>{drill[3]}</noscript></form>"
+        f'<form class="drill" data-drill="{drill[1]}">'
+        f'<p class="question" id="{question}">{drill[2]}</p>'
+        f'<div class="answers" role="group" aria-labelledby="{question}">{controls}</div>'
+        f"<output></output><noscript>{drill[3]}</noscript></form>"
     )
 
 
@@ -189,8 +191,9 @@ def moving(view: View, image: re.Match[str], page: Page, site: Path) -> str:
     controls = "".join(
         control(one, sorted({key[at] for key in places})) for at, one in enumerate(view["controls"])
     )
+    name = f'role="group" aria-label="{image[3]}" ' if image[3] else ""
     return (
-        f'<div class="view" data-view="{view["name"]}" data-src="{script}" '
+        f'<div class="view" {name}data-view="{view["name"]}" data-src="{script}" '
         f'data-places="{json.dumps(places, separators=(",", ":"))}">'
         f'<div class="controls">{controls}</div><figure class="card"><div class="stage">'
         f"{picture(site, base, image[1], page)}</div></figure>{caption(image[3])}"

@@ -46,7 +46,8 @@ def inert(markup: str) -> Markup:
         url_schemes={"data"},
         link_rel=None,
     )
-    return Markup(IMAGE.sub(f'<img alt="{NO_WORDS}"', seen(clean)))
+    clean = formulas.below_headings(seen(clean))
+    return Markup(IMAGE.sub(f'<img alt="{NO_WORDS}"', clean))
 
 
 def _attribute(tag: str, name: str, value: str) -> str | None:
@@ -85,7 +86,7 @@ class LearnerHtml:
         if large or not (self._spend("pictures", shown) and self._spend("pixels", sum(counts))):
             attachments = {}
         try:
-            return inert(with_signs(formulas.rendered(markdown, attachments)))
+            return inert(with_signs(formulas.rendered(markdown, attachments, anchors=False)))
         except Exception:  # the renderer may raise anything, for example for a missing attachment
             return self._text(markdown)
 
@@ -147,7 +148,8 @@ class LearnerHtml:
 def teachers(markdown: str, attachments: Mapping[str, Any] = MappingProxyType({})) -> Markup:
     """Return the HTML of the lab's text, or of a remark on an answer, with all links."""
     try:
-        return Markup(formulas.rendered(markdown, attachments))
+        shown = formulas.rendered(markdown, attachments, anchors=False)
+        return Markup(formulas.below_headings(shown))
     except Exception:  # the renderer may raise anything
         return Markup("<pre>{}</pre>").format(markdown)
 

@@ -202,14 +202,8 @@ def _bounded(cells: Sequence[NotebookNode]) -> tuple[list[NotebookNode], str]:
 
 
 def _render(cells: Sequence[NotebookNode]) -> str:
-    from nbconvert.filters.markdown_mistune import MarkdownWithMath
-
-    from hood.grader.cleaning.formulas import Renderer
+    from hood.grader.cleaning.formulas import below_headings, rendered
     from hood.grader.cleaning.sanitize import Sanitize
-
-    class Plain(Renderer):
-        def heading(self, text: str, level: int, **attrs: object) -> str:
-            return f"<h{level}>{text}</h{level}>\n"  # an id could equal the id of a field
 
     nb = new_notebook()
     nb.cells = list(cells)
@@ -219,8 +213,9 @@ def _render(cells: Sequence[NotebookNode]) -> str:
     pieces = []
     for cell in nb.cells:
         if cell.cell_type == "markdown":
-            renderer = Plain(escape=False, attachments=cell.get("attachments", {}))
-            pieces.append(MarkdownWithMath(renderer).render(cell.source))
+            # no anchors, because the id of one could equal the id of a field
+            page = rendered(cell.source, cell.get("attachments", {}), anchors=False)
+            pieces.append(below_headings(page))
         else:
             pieces.append(f"<pre>{html.escape(cell.source)}</pre>")
     return "\n".join(map(_without_unseen, pieces))

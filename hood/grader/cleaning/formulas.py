@@ -36,6 +36,7 @@ ATTRIBUTES = (
 )
 LENGTH = r"\d?(?:\.\d{1,4})?(?:em|ex|px|pt|mu)?"
 VALUE = rf"(?:#[0-9A-Fa-f]{{3,6}}|[a-z -]{{1,40}}|{LENGTH}(?: {LENGTH}){{0,20}})"
+HEADING = re.compile(r"(</?h)[1-6](?=[\s>])", re.IGNORECASE)
 NAMESPACE = re.escape(' xmlns="http://www.w3.org/1998/Math/MathML"')
 HARMLESS = re.compile(
     rf'(?:[^<]|</?(?:{NAMES})(?:{NAMESPACE}|\s(?:{ATTRIBUTES})="{VALUE}")*+\s?/?>)*+'
@@ -85,7 +86,20 @@ def markdown2html(context: Context, source: str) -> str:
     return rendered(source, context.get("cell", {}).get("attachments", {}))
 
 
-def rendered(markdown: str, attachments: Mapping[str, Any]) -> str:
-    """Return the HTML of markdown; HTML in the text is not changed."""
-    renderer = Renderer(escape=False, attachments=dict(attachments))
+def rendered(markdown: str, attachments: Mapping[str, Any], anchors: bool = True) -> str:
+    """Return the HTML of markdown; HTML in the text is not changed.
+
+    `anchors`: whether headings have an id and a link to it.
+    """
+    renderer = Renderer(
+        escape=False, attachments=dict(attachments), exclude_anchor_links=not anchors
+    )
     return str(MarkdownWithMath(renderer).render(markdown))
+
+
+def below_headings(markup: str) -> str:
+    """Return HTML for a page whose parts have headings of level 2: all its headings get level 3.
+
+    Otherwise a learner's headings would change the page's outline, which screen readers list.
+    """
+    return HEADING.sub(r"\g<1>3", markup)

@@ -163,6 +163,7 @@ function offerCopy(block) {
   button.className = "copy";
   button.type = "button";
   button.textContent = "Copy";
+  button.setAttribute("aria-live", "polite"); // says "Copied"
   button.addEventListener("click", async () => {
     await navigator.clipboard.writeText(block.querySelector("pre").textContent);
     button.textContent = "Copied";
@@ -231,6 +232,46 @@ window.addEventListener("load", () => {
   }, 100);
 });
 
+// Keyboard ----------------------------------------------------------------------------------------
+
+// What is wider than the page can be focused, so that the arrow keys scroll it.
+const SCROLLS = "pre, .shown, .card, .math, .table-wrapper";
+const sizes = new ResizeObserver((entries) => {
+  for (const { target } of entries) {
+    const wider = target.scrollWidth > target.clientWidth;
+    const said = { tabindex: 0, role: "group", "aria-label": "Wider than the page, scrolls sideways" };
+    for (const [name, value] of Object.entries(said)) {
+      if (wider) target.setAttribute(name, value);
+      else target.removeAttribute(name);
+    }
+  }
+});
+
+// In a narrow window the contents are drawers, which Furo opens for a mouse.
+function openByKeyboard(box, drawer) {
+  const close = () => {
+    if (!box.checked) return;
+    box.checked = false;
+    box.focus();
+  };
+  box.addEventListener("change", () => {
+    const all = [...drawer.querySelectorAll("a, input")];
+    if (box.checked) all.find((one) => one.checkVisibility())?.focus();
+  });
+  box.addEventListener("keydown", (event) => {
+    if (event.key === "Enter") box.click();
+  });
+  drawer.addEventListener("keydown", (event) => event.key === "Escape" && close());
+  drawer.addEventListener("click", (event) => {
+    if (event.target.closest("a[href^='#']")) box.checked = false;
+  });
+}
+
+document.body.prepend(document.querySelector(".skip-to-content")); // before the drawers' fields
+document.querySelectorAll(`article :is(${SCROLLS})`).forEach((each) => sizes.observe(each));
+for (const [id, drawer] of [["__navigation", ".sidebar-drawer"], ["__toc", ".toc-drawer"]]) {
+  openByKeyboard(document.getElementById(id), document.querySelector(drawer));
+}
 document.querySelectorAll("form.drill").forEach(answerDrill);
 document.querySelectorAll(".view").forEach(moveView);
 document.querySelectorAll("div.source").forEach(offerCopy);

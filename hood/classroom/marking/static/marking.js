@@ -6,7 +6,7 @@ const data = JSON.parse(at("data").textContent);
 const el = {};
 for (const id of ["progress", "row", "who", "state", "words", "cut", "notebook", "score", "remark",
                   "remarks", "conflict", "said", "names", "help", "keys", "blank", "blanks", "blank-yes",
-                  "blank-no"]) el[id] = at(id);
+                  "blank-no", "shortcuts"]) el[id] = at(id);
 const boxes = [...document.querySelectorAll("[data-box]")];
 const inputs = boxes.map((box) => box.querySelector("input"));
 const scoreRow = el.score.parentElement;
@@ -426,6 +426,7 @@ document.addEventListener("keydown", (event) => {
     return;
   }
   if (el.blank.open || (el.help.open && event.key !== "?")) return;
+  if (!el.shortcuts.checked && event.key.length === 1) return;
   const onControl = event.target.closest?.("button, summary, a, input");
   if (onControl && ["Enter", " "].includes(event.key)) return;
   const known = Object.hasOwn(KEYS, event.key) || /^[1-9]$/.test(event.key)
@@ -451,6 +452,11 @@ boxes.forEach((box, index) => box.addEventListener("click", (event) => {
 for (const button of el.keys.querySelectorAll("[data-key]")) {
   button.addEventListener("click", () => { button.blur(); press(button.dataset.key); });
 }
+// Speech input types letters that nobody meant as keys, so they can be switched off.
+el.shortcuts.checked = localStorage.getItem("shortcuts") !== "off";
+el.shortcuts.addEventListener("change", () => {
+  localStorage.setItem("shortcuts", el.shortcuts.checked ? "on" : "off");
+});
 addEventListener("beforeunload", (event) => { if (isDirty()) event.preventDefault(); });
 
 function dots() {

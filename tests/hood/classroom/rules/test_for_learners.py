@@ -100,8 +100,9 @@ def test_the_start_page_has_released_and_coming_labs_and_what_counts(learner, mo
         "</table><p>A &amp; B. Times are those of UTC.</p>"
         "<p>Lab 01. <code>a</code> is &lt;b&gt;. So.</p>"
     )
-    assert page.count("<th ") == 6
-    assert page.count("<td ") == 6 * len(course.PHASES)
+    assert page.count('<th scope="col"') == 6
+    assert page.count("<td ") == 5 * len(course.PHASES)
+    assert page.count('<th scope="row"') == len(course.PHASES)
     monkeypatch.setenv(BUILD, "1")  # the built page is the same in every class
     assert "October" not in course.contents_html(learner)
 
