@@ -8,11 +8,11 @@
 # # Lab 11: Tiles
 #
 # Eight exercises and one question, 40 points, about three and a half hours without the *further*
-# exercise 7, which takes half an hour more. A class may leave it out, or count it as a bonus. Otherwise all
-# points count. The lab follows [lesson 11](../../notebooks/11_tiles.ipynb). You work out what a tiled
-# product costs and write it, first in PyTorch and then as a Triton kernel. Then you build
-# FlashAttention in steps: a softmax in one pass, attention in tiles, its backward, and its kernel.
-# At last, your kernel does the attention of MiniGPT.
+# exercise 7, which takes half an hour more. A class may leave it out, or count it as a bonus.
+# Otherwise all points count. The lab follows [lesson 11](../../notebooks/11_tiles.ipynb). You work
+# out what a tiled product costs and write it, first in PyTorch and then as a Triton kernel. Then you
+# build FlashAttention in steps: a softmax in one pass, attention in tiles, its backward, and its
+# kernel. At last, your kernel does the attention of MiniGPT.
 #
 # You need no GPU. `launch(kernel, grid, ...)` runs a kernel on the device of its tensors. On a CPU
 # it uses Triton's interpreter, which runs one program after another. For some points your kernel
@@ -172,7 +172,7 @@ expect_close("transposed", tiled_matmul(b.t(), a.t(), 4), (a @ b).t())
 expect_close("float64", tiled_matmul(a.double() / 7, b.double(), 3), a.double() / 7 @ b.double())
 swing = torch.tensor([[256.0, 1.0, -256.0]]).bfloat16()
 expect_equal("summed in float32", tiled_matmul(swing, swing.t() * 0 + 1, 1).item(), 1.0)
-fine = torch.tensor([[1 + 2**-7, -1 - 2**-6]]).bfloat16()  # bfloat16 has no place for a square
+fine = torch.tensor([[1 + 2**-7, -1 - 2**-6]]).bfloat16()  # the first product has more digits
 last = torch.tensor([[1 + 2**-7], [1.0]]).bfloat16()
 expect_equal("multiplied in float32", tiled_matmul(fine, last, 1).item(), 2**-14)
 
@@ -668,8 +668,8 @@ verify("FlashAttention", FlashAttention)
 # - `q`, `k` and `v` are (B, H, T, D) in float32, each with any strides. D is 16, 32 or 64, and T is
 #   at least 1.
 # - The scores are divided by √D. With `causal`, a query sees its own word and the words before it,
-#   otherwise all words. Scores may be large and far apart. Tiles of the future may be skipped, as in
-#   exercise 6, but here nobody counts them.
+#   otherwise all words. Scores may be large and far apart. You may skip tiles of the future, as in
+#   exercise 6, but here nobody counts.
 # - The size of the tiles is up to you. The programs must store each number of the output once, and
 #   nothing else.
 # - The kernel must compile for `sm_90`, with an instruction for tensor cores (`mma`).
@@ -682,8 +682,9 @@ verify("FlashAttention", FlashAttention)
 # `swap_attention(model, attention)` does that for any MiniGPT. It must change the given model so that
 # the attention of each block, `model.blocks[i].attention`, uses `attention(q, k, v, True)` in place
 # of its own pattern and the product with the values. Read `CausalSelfAttention` in
-# `utils/minigpt/model.py`: everything else in it must stay, which is its four linear layers, and
-# how heads are split and joined. The names in the state dict and all other models must stay, too.
+# `utils/minigpt/model.py`: everything else in it must stay. That is its four linear layers, and the
+# way in which heads are split and joined. The names in the state dict and all other models must
+# stay, too.
 #
 # Three things may be new in your kernel. An argument may be a tuple, such as `q.stride()`, and
 # `q_strides[0]` is its first number. Minus infinity is `-float("inf")`. And the end of a `range` may
@@ -805,11 +806,12 @@ verify("triton_attention", triton_attention=triton_attention, swap_attention=swa
 # *10 minutes, 2 points, read by a person.*
 #
 # Your backward of exercise 7 computes all scores a second time, so it does more operations than one
-# that keeps the matrix of weights. As one kernel on a GPU, the same backward is faster all the same.
-# Explain why in four to six sentences, with numbers for a sentence of 4096 words, and for 16 heads of
-# 64 channels in bfloat16. Say how many bytes the matrices of weights have, how many bytes `q`, `k`,
-# `v` and the output have together, and what a GPU does while it writes and reads the matrices. (The
-# L2 cache of an H100 has 50 MB.) Then say for which sentences it would be better to keep them.
+# that keeps the matrix of weights. The same backward, written as one kernel, is nevertheless faster
+# on a GPU. Explain why in four to six sentences, with numbers for one sentence of 4096 words, and for
+# 16 heads of 64 channels in bfloat16. Say how many bytes the matrices of weights have, how many bytes
+# `q`, `k`, `v` and the output have together, and what a GPU does while it writes and reads the
+# matrices. (The L2 cache of an H100 has 50 MB.) Then say for which sentences it would be better to
+# keep them.
 #
 # === BEGIN MARK SCHEME ===
 #

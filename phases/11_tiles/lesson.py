@@ -9,9 +9,9 @@
 #
 # A softmax uses each number once, so one pass over memory is the best that a kernel can do. A product of matrices uses each number hundreds of times. If each use is a load from memory, the GPU waits nearly all the time. The remedy has one name, *tile*: load a small block once, use it often, and keep the sums in registers. With tiles you write a fast product. With tiles and one more idea you write attention that never stores its table.
 #
-# It takes about one and a half hours. You need [phase 05](05_custom_op.ipynb#cell-id=one-program-one-row)'s kernels and [phase 08](08_transformer.ipynb#cell-id=one-head)'s attention. If a paragraph begins with **Predict**, decide on an answer before you look below it. Nothing here is graded. Two sections are optional, because the lab doesn't ask for what they say.
+# It takes about one and a half hours. You need [phase 05](05_custom_op.ipynb#cell-id=one-program-one-row)'s kernels and [phase 08](08_transformer.ipynb#cell-id=one-head)'s attention. If a paragraph begins with **Predict**, decide on an answer before you look below it. Nothing here is graded. Two sections are optional: the lab doesn't ask for them.
 #
-# No GPU is needed. Kernels run in Triton's interpreter, and are compiled for a GPU that isn't there. Some measurements of an H100 were recorded. For the kernels of this phase there is no record yet, and the lesson says so where you would expect one. (Triton has no build for macOS. On a Mac you can read this page with its outputs, and run it in a Linux container.)
+# No GPU is needed. Kernels run in Triton's interpreter, and are compiled for a GPU that isn't there. Some measurements of an H100 were recorded, but none of this phase's kernels yet. (Triton has no build for macOS. On a Mac you can read this page with its outputs, and run it in a Linux container.)
 
 # %%
 import math
@@ -288,7 +288,7 @@ for dtype, side, how in (
 # Read the end of the instruction's name: `f32.bf16.bf16.f32` multiplies two blocks of bfloat16, and adds the products to sums in float32. So the accumulator has float32, although nobody asked for it. Three things may surprise you:
 #
 # - Triton refuses less than 16 numbers in K, the dimension that is summed. M and N may be smaller: the compiler fills them up, because the instruction has its own sizes (here m16n8k16). In the lab all sides are at least 16.
-# - Numbers of float32 are multiplied as *tf32*, which has float32's range and only ten bits behind the point. If you need all 23 bits, `input_precision="ieee"` gives ordinary arithmetic. The last two lines of the record above show what it costs.
+# - Numbers of float32 are multiplied as *tf32*, which has float32's range and only ten bits behind the point. If you need all 23 bits, `input_precision="ieee"` gives ordinary arithmetic. The record in *What a tile costs* shows the price.
 # - A bfloat16 that was widened to float32 is multiplied as tf32, too. Nothing is lost, because tf32 has room for all of its bits. But tf32 has half the speed of bfloat16.
 #
 # So do not widen before a product: `tl.dot` takes bfloat16 as it is, and its sums have float32. Now the same kernel in the interpreter:
@@ -506,7 +506,7 @@ def place_of(program, high, wide, GROUP):
 tile_order(place_of.fn, 9, 9, group=3, at_once=9)
 
 # %% [markdown]
-# They need 3 + 3, in place of 1 + 9. The reason is the square again: a *wave* of programs is a tile made of tiles, and a square has the shortest border.
+# They need 3 + 3, in place of 1 + 9. A *wave* of programs is a tile made of tiles. It loads its height plus its width, and for the same area a square has the shortest border.
 #
 # Now take 132 programs, and tiles of 128 in a product of 8,192. A row of tiles has 64 programs. Row by row, the first 132 programs take two rows and four more tiles. This is what they load:
 
@@ -614,7 +614,7 @@ print(f"off by {(result - attend(q, k, v)).abs().max():.0e}")
 print("largest:", max(size for _, size in large.found) / 2**20, "MiB in place of 64")
 
 # %% [markdown]
-# It is the same, and the largest tensor has a quarter of the table. (Serving systems use this form for one new word and a long cache. There it is called *Flash-Decoding*, and each piece of the keys runs on other multiprocessors.)
+# It is the same, and the largest tensor has a quarter of the table. (Serving systems use this form, *Flash-Decoding*, for one new word and a long cache.)
 #
 # **FlashAttention** goes one step further. It cuts the queries as well, so a program has one tile of queries. The program walks over the tiles of k and v, and keeps `m`, `l` and `acc` in registers. A tile of scores is made, used and forgotten, and no tensor has T × T numbers. The scale 1/√D is applied to the scores at once, before the maximum. In the lab you write this loop twice, in PyTorch and in Triton.
 #
@@ -624,7 +624,7 @@ print("largest:", max(size for _, size in large.found) / 2**20, "MiB in place of
 causal_tiles(4096, block_q=512, block_k=512)
 
 # %% [markdown]
-# Tiles in the future are never loaded. This is a second reason for FlashAttention's speed in [phase 08](08_transformer.ipynb#cell-id=attention-in-fifty-lines): half of the work isn't done. Make the tiles smaller, and the wasted part of the diagonal shrinks. Give them unequal sides, and look at which tiles need the mask then. If a loop ends one tile too early, it loses words that a query may see, and the query's own word is one of them.
+# Tiles in the future are never loaded. This is a second reason for FlashAttention's speed in [phase 08](08_transformer.ipynb#cell-id=attention-in-fifty-lines): nearly half of the work isn't done. Make the tiles smaller, and the wasted part of the diagonal shrinks. Give them unequal sides, and look at which tiles need the mask then. If a loop ends one tile too early, it loses words that a query may see, and the query's own word is one of them.
 #
 # In a tile on the diagonal the mask comes *before* the maximum. **Predict.** Somebody takes the maximum first, and masks then. The hidden score is large. Mathematically any m would do. What happens?
 
@@ -672,7 +672,9 @@ heads = [one.detach()[None, None].requires_grad_() for one in leaves]  # (1, 1, 
 print(f"PyTorch's own: {kept(F.scaled_dot_product_attention, *heads) / 2**20:.3f} MiB")
 
 # %% [markdown]
-# `attend` keeps the table of shares. PyTorch's own operator keeps q, k, v, the result and one number for each query: the lse. From q, k and lse each share can be computed again, p = exp(s − lse), in one step, without a maximum and without a correction. This is *recomputation*, as in [phase 02](02_autograd.ipynb#cell-id=kept-or-computed-again): a product is done twice, so that a table is not kept. It pays if the table is large: T² numbers, against T · D of q. With 4,096 words and 64 channels a table is 64 times as large as q. With 64 words it is as large as q, and nothing is saved.
+# `attend` keeps the table of shares. PyTorch's own operator keeps q, k, v, the result and one number for each query: the lse. From q, k and lse each share can be computed again, p = exp(s − lse), in one step, without a maximum and without a correction. This is *recomputation*, as in [phase 02](02_autograd.ipynb#cell-id=kept-or-computed-again): a product is done twice, so that a table is not kept.
+#
+# It pays if the table is large: T² numbers, against T · D of q. With 4,096 words and 64 channels a table is 64 times as large as q. With 64 words it is as large as q, and nothing is saved.
 #
 # With $g$, the gradient of the result, the rules are those of two products and a softmax:
 #
@@ -845,7 +847,7 @@ choice(
 # %% [markdown]
 # ## MiniGPT, with your attention
 #
-# At the end of lab 08 MiniGPT spoke with your attention. Lab 11 replaces what is inside. In exercise 8 your Triton kernel does it. Here it is your `flash` of exercise 6, in PyTorch and in tiles of eight words. The view below takes the layers that you wrote in your saved labs, compares each with PyTorch's, and puts them into the trained model. If you have not done the lab yet, the box *in tiles* has no colour. Come back after the lab, and run the cell again.
+# At the end of lab 08 MiniGPT spoke with your attention. Lab 11 replaces what is inside. In exercise 8 your Triton kernel does it. Here it is your `flash` of exercise 6, in PyTorch and in tiles of eight words. The view below takes the layers that you wrote in your saved labs, compares each with PyTorch's, and puts them into the trained model. Until you have done the lab, the box *in tiles* has no colour.
 
 # %%
 my_minigpt(subject="Ana y yo", verb="vivir", tense="imperfect")
@@ -872,7 +874,6 @@ my_minigpt(subject="Ana y yo", verb="vivir", tense="imperfect")
 # %% [markdown]
 # ## What this phase leaves out
 #
-# - **Speed**: there is no record of these kernels on a GPU yet. [Phase 05](05_custom_op.ipynb#cell-id=how-fast-can-it-be) shows how a softmax was measured.
 # - **Tensor descriptors and warp specialization in Triton**: an H100 has a unit that copies whole tiles by itself (*TMA*). A kernel uses it with `tl.make_tensor_descriptor`.
 # - **Split-K and persistent kernels**: two other ways to give work to multiprocessors. The first is for a small result with a long K. The second is for a last wave that is not full.
 # - **Products of eight bits and less**: the scales of blocks are one more thing in the loop. [Phase 08](08_transformer.ipynb#cell-id=eight-bits-four-bits) has the arithmetic.
