@@ -450,9 +450,9 @@ for z, y, s in zip(points.tolist(), f.tolist(), slope.tolist()):
     print(f"z = {z:4}: gelu {y:8.4f}, slope {s:7.4f}, factor {abs(z * s / y):5.2f}")
 
 # %% [markdown]
-# For positive numbers the factor is near 1. At −3 it is nearly 9: the GELU is almost 0 there, and its slope is not. So a tolerance that is only relative would be wrong. The bound is a sum of two terms: $u\,(|f'(z)\,z| + |f(z)|)$ for two steps, and $u\,|f(z)|$ for one. (Terms with $u^2$ are left out, because they are far smaller.)
+# For positive numbers the factor is near 1. At −3 it is nearly 9: the GELU is almost 0 there, and its slope is not. So a tolerance that is only relative would be wrong.
 #
-# Is it true? Here is a layer in bfloat16. We compare both ways with float64, and divide each error by its bound.
+# The bound is a sum of two terms: $u\,(|f'(z)\,z| + |f(z)|)$ for two steps, and $u\,|f(z)|$ for one. (Terms with $u^2$ are left out, because they are far smaller.) Is it true? Here is a layer in bfloat16. We compare both ways with float64, and divide each error by its bound.
 
 # %%
 x, weight = torch.randn(512, 256).bfloat16(), (torch.randn(300, 256) / 16).bfloat16()
@@ -564,7 +564,7 @@ print("nothing but -inf:", piece(torch.full((10,), -math.inf)))
 # %% [markdown]
 # The joins agree. But a piece of nothing but −inf is NaN, because −inf − (−inf) is NaN, and one NaN spoils the row for ever.
 #
-# In attention this happens: a padded sentence begins with words that nobody may see, so a row's first tile can be empty. What must the answer be? Nothing was seen, so `m` stays −inf and `l` stays 0, and the first real tile begins from there. A kernel therefore subtracts 0 in place of a maximum of −inf: exp(−inf − 0) is 0, as it should be.
+# In attention a mask can hide a whole piece: a padded sentence begins with words that nobody may see, so a row's first tile can be empty. What must the answer be? Nothing was seen, so `m` stays −inf and `l` stays 0, and the first real tile begins from there. A kernel therefore subtracts 0 in place of a maximum of −inf: exp(−inf − 0) is 0, as it should be.
 #
 # At the end, `m` and `l` become one number, the *log-sum-exp*: lse = m + log(l). It is the logarithm of the sum of all exponentials, and with it any share can be computed alone: exp(score − lse). Written without a maximum, log(Σ exp(score)), it overflows like any softmax:
 
@@ -674,7 +674,7 @@ print(f"PyTorch's own: {kept(F.scaled_dot_product_attention, *heads) / 2**20:.3f
 # %% [markdown]
 # `attend` keeps the table of shares. PyTorch's own operator keeps q, k, v, the result and one number for each query: the lse. From q, k and lse each share can be computed again, p = exp(s − lse), in one step, without a maximum and without a correction. This is *recomputation*, as in [phase 02](02_autograd.ipynb#cell-id=kept-or-computed-again): a product is done twice, so that a table is not kept.
 #
-# It pays if the table is large: T² numbers, against T · D of q. With 4,096 words and 64 channels a table is 64 times as large as q. With 64 words it is as large as q, and nothing is saved.
+# Recomputation pays if the table is large: T² numbers, against T · D of q. With 4,096 words and 64 channels a table is 64 times as large as q. With 64 words it is as large as q, and nothing is saved.
 #
 # With $g$, the gradient of the result, the rules are those of two products and a softmax:
 #
