@@ -7,12 +7,12 @@
 # %% [markdown]
 # # Lab 11: Tiles
 #
-# Eight exercises and one question, 40 points, about three hours without the *further* exercise 7,
-# which takes half an hour more. A class may leave it out, or count it as a bonus. Otherwise all
-# points count. The lab follows [lesson 11](../../notebooks/11_tiles.ipynb). You work out what a tiled
-# product costs and write it, first in PyTorch and then as a Triton kernel. Then you build
-# FlashAttention in steps: a softmax in one pass, attention in tiles, its backward, and its kernel.
-# At last, your kernel does the attention of MiniGPT.
+# Eight exercises and one question, 40 points, about three and a half hours without the *further*
+# exercise 7, which takes half an hour more. A class may leave it out, or count it as a bonus.
+# Otherwise all points count. The lab follows [lesson 11](../../notebooks/11_tiles.ipynb). You work
+# out what a tiled product costs and write it, first in PyTorch and then as a Triton kernel. Then you
+# build FlashAttention in steps: a softmax in one pass, attention in tiles, its backward, and its
+# kernel. At last, your kernel does the attention of MiniGPT.
 #
 # You need no GPU. `launch(kernel, grid, ...)` runs a kernel on the device of its tensors. On a CPU
 # it uses Triton's interpreter, which runs one program after another. For some points your kernel
@@ -53,17 +53,17 @@ from utils.notebook.expect import expect_close, expect_equal
 # tile's columns of B, over all of K, and at the end it writes the tile. Write two functions:
 #
 # - `tile_cost(M, N, K, block_m, block_n, itemsize)` returns a tuple of two whole numbers for the
-#   whole product. The first is the number of operations, where a multiplication and an addition are
-#   two. The second is the number of bytes that all programs together read and write, with
-#   `itemsize` bytes for each number. If two programs read the same number, it counts twice. At an
-#   edge, a part of a tile may lie outside of C. That part is masked: it counts neither in the
-#   operations nor in the bytes.
+#   whole product. At an edge, a part of a tile may lie outside of C. That part is masked: it counts
+#   neither in the operations nor in the bytes. The first number is that of the operations, where a
+#   multiplication and an addition are two. The second is the number of bytes that all programs
+#   together read and write, with `itemsize` bytes for each number. If two programs read the same
+#   number, it counts twice.
 # - `largest_tile(shared_bytes, block_k, stages, itemsize)` returns the side of the largest square
 #   tile of C that fits. In each step, a program with a tile of `side` × `side` keeps a tile of A,
 #   `side` × `block_k`, and a tile of B, `block_k` × `side`, in shared memory. So that loads come
 #   early enough, `stages` such pairs are there at once, and together they may take at most
 #   `shared_bytes` bytes. The side is a power of two. If not even a side of 16 fits, the result is
-#   0, because `tl.dot` takes nothing smaller.
+#   0: smaller tiles are not asked for.
 #
 # All sizes are at least 1, and a block may be larger than the matrix.
 #
@@ -103,8 +103,9 @@ def largest_tile(shared_bytes: int, block_k: int, stages: int, itemsize: int) ->
 expect_equal("one tile", tile_cost(16, 16, 64, 16, 16, 4), (32_768, 9_216))
 expect_equal("four tiles", tile_cost(32, 32, 64, 16, 16, 4), (131_072, 36_864))
 expect_equal("wide tiles", tile_cost(32, 32, 64, 16, 32, 4), (131_072, 28_672))
-expect_equal("an H100's shared memory", largest_tile(228 * 1024, 64, 3, 2), 256)
-expect_equal("in float32", largest_tile(228 * 1024, 64, 4, 4), 64)
+expect_equal("an H100's shared memory", largest_tile(227 * 1024, 64, 3, 2), 256)
+expect_equal("in float32", largest_tile(227 * 1024, 64, 4, 4), 64)
+expect_equal("no room for a side of 16", largest_tile(3000, 32, 1, 4), 0)
 
 # %% test="tile_cost" points=4
 # Graded
@@ -171,6 +172,9 @@ expect_close("transposed", tiled_matmul(b.t(), a.t(), 4), (a @ b).t())
 expect_close("float64", tiled_matmul(a.double() / 7, b.double(), 3), a.double() / 7 @ b.double())
 swing = torch.tensor([[256.0, 1.0, -256.0]]).bfloat16()
 expect_equal("summed in float32", tiled_matmul(swing, swing.t() * 0 + 1, 1).item(), 1.0)
+fine = torch.tensor([[1 + 2**-7, -1 - 2**-6]]).bfloat16()  # the first product has more digits
+last = torch.tensor([[1 + 2**-7], [1.0]]).bfloat16()
+expect_equal("multiplied in float32", tiled_matmul(fine, last, 1).item(), 2**-14)
 
 # %% test="tiled_matmul" points=4
 # Graded
@@ -204,6 +208,10 @@ verify("tiled_matmul", tiled_matmul)
 #   instructions have `mma` in their names, and `tl.dot` makes them.
 # - The kernel must do the work, on `a` and `b` as they are: use no operator of torch that computes
 #   with them, and no copy. Launch with `launch`.
+#
+# In the cell below your functions, `driver.cut` puts a matrix into a larger storage of NaN, and
+# `driver.launched` runs a function and counts what its kernels do. `driver.tensor_cores` compiles
+# these kernels for an H100, and says whether they have an `mma` instruction.
 #
 # <details><summary>What does a program do?</summary>
 #
@@ -258,10 +266,11 @@ expect_equal("numbers loaded", came["loads"], 2 * 33 * 20 + 3 * 20 * 17)
 expect_equal("numbers stored", came["stores"], 33 * 17)
 turned = matmul(b.t(), a.t(), (16, 32, 16))
 expect_close("transposed", turned, (a @ b).t().contiguous(), atol=1e-5)
-half = torch.full((16, 64), 0.75).bfloat16()
-came = matmul(half, half.t(), (16, 16, 16))
-expect_equal("bfloat16", came, torch.full((16, 16), 36.0).bfloat16())
-expect_equal("tensor cores", driver.tensor_cores(matmul, half, half.t(), (16, 16, 16)), True)
+half, other = torch.full((16, 64), 25 / 32).bfloat16(), torch.full((64, 16), 0.75).bfloat16()
+half[:, :16], half[:, 48:] = 16, -16  # a large sum on the way, a small one at the end
+came = matmul(half, other, (16, 16, 16))
+expect_equal("bfloat16", came, torch.full((16, 16), 18.75).bfloat16())
+expect_equal("tensor cores", driver.tensor_cores(matmul, half, other, (16, 16, 16)), True)
 
 # %% test="matmul" points=6
 # Graded
@@ -295,7 +304,7 @@ verify("matmul", matmul)
 # <details><summary>Where does the epilogue go?</summary>
 #
 # It goes between the loop over K and the store, where the whole sum is in the accumulator. The bias
-# is one row of `block_n` numbers, the same for all rows of the tile.
+# is one row of `block_n` numbers, the same for all rows of the tile. The error function is `tl.erf`.
 # </details>
 # <details><summary>How do I transpose the weight?</summary>
 #
@@ -340,7 +349,7 @@ def linear_gelu(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> to
 
 # %%
 torch.manual_seed(0)
-x, weight, bias = torch.randn(20, 30), torch.randn(17, 30) / 5, torch.randn(17)
+x, weight, bias = torch.randn(20, 30), torch.randn(17, 30) / 5, torch.randn(34)[::2]
 came = driver.launched(linear_gelu, x, weight, bias)
 expect_close("as two steps", came["output"], F.gelu(F.linear(x, weight, bias)), atol=1e-5)
 expect_equal("one launch, one store", (came["launches"], came["stores"]), (1, 340))
@@ -439,6 +448,8 @@ nothing = torch.full((1, 2), -math.inf)
 state = online(nothing[:, 0], torch.zeros(1), torch.zeros(1, 2), nothing, values[:2])
 shown = [one.tolist() for one in state]
 expect_equal("nothing but -inf", shown, [[-math.inf], [0.0], [[0.0, 0.0]]])
+shown = [one.tolist() for one in finish(*state)]
+expect_equal("the end of nothing but -inf", shown, [[[0.0, 0.0]], [-math.inf]])
 later = scores[:1, :2] + 2000
 state = online(*state, later, values[:2])
 right = torch.softmax(later, 1) @ values[:2]
@@ -473,10 +484,10 @@ verify("online", online=online, finish=finish)
 # - Scores may be large and far apart, also those that a query does not see.
 # - T need not be a multiple of `block`, which may also be larger than T, or 1. T may be 1.
 # - For one sentence and one head, no tensor in your code may have T × T numbers or more, if T is
-#   much larger than D and `block`.
+#   much larger than D and `block`. (This is tried only with B = H = 1.)
 # - With `causal`, a tile in which no query sees a key must not be computed. The driver counts the
-#   operations of your products of matrices: scores and weighted values of the other tiles are all
-#   that you need.
+#   operations of your products of matrices. Each of the other tiles needs two products: one for its
+#   scores, and one for its weighted values.
 #
 # <details><summary>How do the loops go?</summary>
 #
@@ -555,8 +566,8 @@ verify("flash", flash)
 # - The forward is given: `driver.attended(q, k, v, causal)` returns `(output, lse)`, as your `flash`
 #   does. Everything is as there: (B, H, T, D), float32 or float64, any T, any `block` from 1 on.
 # - The backward gets `grad`, the gradient of the output, and returns the gradients of `q`, `k` and
-#   `v`, in tiles of `block` words: no factor of a product is longer. With `causal`, hidden scores
-#   get no gradient.
+#   `v`, in tiles of `block` words: no factor of a product of matrices has more words. (D may be
+#   larger than `block`.) With `causal`, hidden scores get no gradient.
 # - Other calls may come between a forward and its backward.
 # - For one sentence and one head, no tensor may have T × T numbers or more, if T is much larger than
 #   D and `block`. From the forward, keep only `q`, `k`, `v`, the output and `lse`, with
@@ -626,7 +637,7 @@ for causal in (False, True):
     leaves = [one.clone().requires_grad_() for one in (q, k, v)]
     theirs = F.scaled_dot_product_attention(*leaves, is_causal=causal)
     right = torch.autograd.grad(theirs, leaves, upstream)
-    came = driver.backward(FlashAttention, q, k, v, causal, 3, upstream)
+    came = driver.backward(FlashAttention, q, k, v, causal, 3, upstream, between=True)
     for name, mine, other in zip("qkv", came["gradients"], right):
         expect_close(f"causal={causal}, the gradient of {name}", mine, other, atol=1e-5)
 expect_equal("gradcheck", driver.gradcheck(FlashAttention, q, k, v, True, 2), True)
@@ -647,7 +658,7 @@ verify("FlashAttention", FlashAttention)
 # %% [markdown]
 # ## 8 · FlashAttention as a kernel
 #
-# *Hard, 35 minutes, 6 points: one each for all words, for the past, for one launch, for tensor
+# *Hard, 60 minutes, 6 points: one each for all words, for the past, for one launch, for tensor
 # cores, for the same words, and for the place in MiniGPT.*
 # From the lesson: [FlashAttention as a kernel](../../notebooks/11_tiles.ipynb#cell-id=flashattention-as-a-kernel).
 #
@@ -657,7 +668,8 @@ verify("FlashAttention", FlashAttention)
 # - `q`, `k` and `v` are (B, H, T, D) in float32, each with any strides. D is 16, 32 or 64, and T is
 #   at least 1.
 # - The scores are divided by √D. With `causal`, a query sees its own word and the words before it,
-#   otherwise all words. Scores may be large and far apart.
+#   otherwise all words. Scores may be large and far apart. You may skip tiles of the future, as in
+#   exercise 6, but here nobody counts.
 # - The size of the tiles is up to you. The programs must store each number of the output once, and
 #   nothing else.
 # - The kernel must compile for `sm_90`, with an instruction for tensor cores (`mma`).
@@ -670,8 +682,13 @@ verify("FlashAttention", FlashAttention)
 # `swap_attention(model, attention)` does that for any MiniGPT. It must change the given model so that
 # the attention of each block, `model.blocks[i].attention`, uses `attention(q, k, v, True)` in place
 # of its own pattern and the product with the values. Read `CausalSelfAttention` in
-# `utils/minigpt/model.py`: everything else in it must stay, and so must the names in the state dict
-# and all other models.
+# `utils/minigpt/model.py`: everything else in it must stay. That is its four linear layers, and the
+# way in which heads are split and joined. The names in the state dict and all other models must
+# stay, too.
+#
+# Three things may be new in your kernel. An argument may be a tuple, such as `q.stride()`, and
+# `q_strides[0]` is its first number. Minus infinity is `-float("inf")`. And the end of a `range` may
+# depend on the program's number.
 #
 # <details><summary>How does a program find its head?</summary>
 #
@@ -760,6 +777,10 @@ for causal in (False, True):
     output = triton_attention(q, k, v, causal)
     theirs = F.scaled_dot_product_attention(q, k, v, is_causal=causal)
     expect_close(f"causal={causal}", output, theirs, atol=1e-5)
+turned = [one.mT.contiguous().mT for one in (q, k, v)]
+expect_close("channels apart in memory", triton_attention(*turned, True), theirs, atol=1e-5)
+theirs = F.scaled_dot_product_attention(40 * q, k, v, is_causal=True)
+expect_close("large scores", triton_attention(40 * q, k, v, True), theirs, atol=1e-4)
 came = driver.launched(triton_attention, q, k, v, True)
 expect_equal("one launch, one store", (came["launches"], came["stores"]), (1, 640))
 expect_equal("tensor cores", driver.tensor_cores(triton_attention, q, k, v, True), True)
@@ -785,21 +806,22 @@ verify("triton_attention", triton_attention=triton_attention, swap_attention=swa
 # *10 minutes, 2 points, read by a person.*
 #
 # Your backward of exercise 7 computes all scores a second time, so it does more operations than one
-# that keeps the matrix of weights. On a GPU, and for a sentence of 4096 words, it is faster all the
-# same. Explain why in four to six sentences, with numbers for one head of 64 channels in bfloat16.
-# Say how many bytes the matrix of weights has, how many bytes `q`, `k`, `v` and the output have
-# together, and what a GPU does while it reads and writes the matrix. Then say for which sentences it
-# would be better to keep the matrix.
+# that keeps the matrix of weights. The same backward, written as one kernel, is nevertheless faster
+# on a GPU. Explain why in four to six sentences, with numbers for one sentence of 4096 words, and for
+# 16 heads of 64 channels in bfloat16. Say how many bytes the matrices of weights have, how many bytes
+# `q`, `k`, `v` and the output have together, and what a GPU does while it writes and reads the
+# matrices. (The L2 cache of an H100 has 50 MB.) Then say for which sentences it would be better to
+# keep them.
 #
 # === BEGIN MARK SCHEME ===
 #
 # One point each:
 #
-# - **Bytes decide.** The matrix has 4096 · 4096 · 2 bytes = 32 MiB. `q`, `k`, `v` and the output have
-#   4 · 4096 · 64 · 2 bytes = 2 MiB. Writing and reading the matrix takes longer than computing the
-#   scores again, and the tensor cores wait meanwhile. (Any true comparison of the two times, or of
-#   operations for each byte, is right.)
-# - **Where it turns round.** The matrix grows with T², and the four tensors grow with T · D. So the
+# - **Bytes decide.** The matrices have 16 · 4096 · 4096 · 2 bytes = 512 MiB, more than any cache.
+#   `q`, `k`, `v` and the output have 4 · 16 · 4096 · 64 · 2 bytes = 32 MiB. Writing and reading the
+#   matrices takes longer than computing the scores again, and the tensor cores wait meanwhile. (Any
+#   true comparison of the two times, or of operations for each byte, is right.)
+# - **Where it turns round.** A matrix grows with T², and the four tensors grow with T · D. So the
 #   advantage shrinks with T. If T is about as large as D or smaller, then the matrix is no larger
 #   than the tensors, and it may even stay on the chip: then computing it again only costs time.
 #

@@ -9,9 +9,9 @@
 #
 # A softmax uses each number once, so one pass over memory is the best that a kernel can do. A product of matrices uses each number hundreds of times. If each use is a load from memory, the GPU waits nearly all the time. The remedy has one name, *tile*: load a small block once, use it often, and keep the sums in registers. With tiles you write a fast product. With tiles and one more idea you write attention that never stores its table.
 #
-# It takes about one and a half hours. You need [phase 05](05_custom_op.ipynb#cell-id=one-program-one-row)'s kernels and [phase 08](08_transformer.ipynb#cell-id=one-head)'s attention. If a paragraph begins with **Predict**, decide on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
+# It takes about one and a half hours. You need [phase 05](05_custom_op.ipynb#cell-id=one-program-one-row)'s kernels and [phase 08](08_transformer.ipynb#cell-id=one-head)'s attention. If a paragraph begins with **Predict**, decide on an answer before you look below it. Nothing here is graded. Two sections are optional: the lab doesn't ask for them.
 #
-# No GPU is needed. Kernels run in Triton's interpreter, and are compiled for a GPU that isn't there. Some measurements of an H100 were recorded. For the kernels of this phase there is no record yet, and the lesson says so where you would expect one. (Triton has no build for macOS. On a Mac you can read this page with its outputs, and run it in a Linux container.)
+# No GPU is needed. Kernels run in Triton's interpreter, and are compiled for a GPU that isn't there. Some measurements of an H100 were recorded, but none of this phase's kernels yet. (Triton has no build for macOS. On a Mac you can read this page with its outputs, and run it in a Linux container.)
 
 # %%
 import math
@@ -69,6 +69,11 @@ course_path(PHASES, here=11)
 # Somebody wants to give a model longer texts: 4,096 words in place of 32. Attention is two lines, and they are right. A mode, as in [phase 04](04_dispatcher.ipynb#cell-id=listening-in), writes down every result that is larger than the query itself.
 
 # %%
+def shares_bytes(func):
+    """Whether an operator's result is a view. (`_unsafe_view` makes a view, too.)"""
+    return func.is_view or func is torch.ops.aten._unsafe_view.default
+
+
 class Large(TorchDispatchMode):
     """Writes down the operators whose result has more than `limit` bytes, and these bytes."""
 
@@ -78,8 +83,8 @@ class Large(TorchDispatchMode):
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         out = func(*args, **(kwargs or {}))
-        for one in out if isinstance(out, tuple) else (out,):
-            if isinstance(one, torch.Tensor) and one.nbytes > self.limit and not func.is_view:
+        for one in () if shares_bytes(func) else out if isinstance(out, tuple) else (out,):
+            if isinstance(one, torch.Tensor) and one.nbytes > self.limit:
                 self.found.append((func.overloadpacket.__name__, one.nbytes))
         return out
 
@@ -96,7 +101,7 @@ def attend(q, k, v):
 
 torch.manual_seed(0)
 q, k, v = torch.randn(3, 4096, 64)
-with Large(limit=2 * q.nbytes) as large:
+with Large(limit=q.nbytes) as large:
     attend(q, k, v)
 for name, size in large.found:
     print(f"{name:10}{size / 2**20:6.0f} MiB")
@@ -188,13 +193,7 @@ print(f"{reached['bfloat16'] / FLOPS:.0%} of the data sheet in bfloat16")
 # %% [markdown]
 # More than three quarters of the roof. So most of the loads that we counted never reach memory. Programs that run at the same time load the *same* rows and columns, and the second one finds them in the L2 cache. That is a question of the programs' order, and has [a section of its own](11_tiles.ipynb#cell-id=which-program-comes-next). The tile decides how many bytes pass between the multiprocessors and the cache. The order decides how many of them come from memory.
 #
-# Now a product that you know, MiniGPT's LM head for 64 sequences of 32 words. **Predict.** Which tile makes it bound by arithmetic?
-
-# %%
-tile_intensity(64 * 32, 600, 64, peak_flops=FLOPS, peak_bandwidth=BANDWIDTH)
-
-# %% [markdown]
-# None does. Even if each number moved only once, there would be too few FLOP for each byte, because K is only 64. If K is short, each number of the result is stored after only a few multiplications. Here a *fused epilogue* helps more than a better tile, and you see one below.
+# A tile can't help every product. MiniGPT's LM head, for 64 sentences of 32 words, is (2,048, 64) @ (64, 600). Even if each number moved only once, there would be 56 FLOP for each byte, because each number of the result gets only 64 products before it is stored.
 
 # %% tags=["hide-input"]
 number(
@@ -204,17 +203,6 @@ number(
     tolerance=0.5,
     why="For each step along K, a tile loads 128 + 128 numbers of 2 bytes, and does 2 · 128 · 128 FLOP. 32,768 / 512 = 64, which is BLOCK / s.",
     wrong={128: "That would be right for numbers of one byte. A float16 has two.", 32: "An addition and a multiplication are two FLOP."},
-)
-
-# %% tags=["hide-input"]
-choice(
-    "A tile of 64 × 64 becomes 256 × 16. The result's tile has as many numbers as before. What happens to the loaded bytes?",
-    {
-        "Nothing: the area is the same": "The area decides how many numbers are stored. The loads depend on the tile's height plus its width.",
-        "They are halved": "256 rows are loaded for only 16 columns. Add up height and width.",
-        "They more than double": "For each step along K it loads 256 + 16 numbers in place of 64 + 64. A square has the shortest border for its area.",
-    },
-    answer="They more than double",
 )
 
 # %% [markdown]
@@ -238,7 +226,7 @@ print("the last 64 rows, from 576 on:", tuple(words[576:640].shape))
 #
 # Two things need care. The first is the *ragged edge*. 600 is not a multiple of 64, so the last tile has only 24 rows. In PyTorch a slice simply ends at the edge. A kernel's block does not end, and needs a mask.
 #
-# The second is the *accumulator*, the tile of sums. **Predict.** Each sum has 4,096 products of numbers between 0 and 1, so it is about 1,024. In bfloat16, neighbouring numbers above 512 are 4 apart, and above 1,024 they are 8 apart. We add up 128 pieces of K. How far off is the result, if the accumulator is bfloat16? And if it is float32, and is rounded once at the end?
+# The second is the *accumulator*, the tile of sums. **Predict.** Each sum has 4,096 products of numbers between 0 and 1, so it is about 1,024. In bfloat16, neighbouring numbers above 512 are 4 apart, and above 1,024 they are 8 apart. We add up 128 pieces of K. Is the largest error about 4, about 30 or about 300, if the accumulator is bfloat16? And if it is float32, and is rounded once at the end?
 
 # %%
 a, b = torch.rand(16, 4096).bfloat16(), torch.rand(4096, 16).bfloat16()
@@ -252,7 +240,9 @@ for dtype in (torch.bfloat16, torch.float32):
     print(f"accumulator {str(dtype):14} off by {off:5.1f} of {exact.mean():.0f}")
 
 # %% [markdown]
-# The float32 accumulator is off by at most half a step of the result. That is what one rounding costs. The bfloat16 accumulator rounds 128 times. When the sum is large, each piece of about 8 is rounded to a multiple of 4 or 8, and the errors add up. Half precision is for numbers that travel. Sums stay in float32 until the last store.
+# The float32 accumulator is off by at most half a step of the result. That is what one rounding costs. The bfloat16 accumulator rounds 128 times. When the sum is large, each piece of about 8 is rounded to a multiple of 4 or 8, and the errors add up.
+#
+# Half precision is for numbers that travel. Sums stay in float32 until the last store.
 
 # %% [markdown]
 # ## The same as a kernel
@@ -284,7 +274,7 @@ def multiplies(kernel, types, **constants):
 
 
 # %% [markdown]
-# **Predict.** Which of these five compile? And which of them multiply with a tensor core (`mma`), and which with ordinary arithmetic (`fma`)?
+# **Predict.** One of these five does not compile: its blocks are too small for a tensor core. Which of the others multiply with a tensor core (`mma`), and which with ordinary arithmetic (`fma`)?
 
 # %%
 for dtype, side, how in (
@@ -297,8 +287,8 @@ for dtype, side, how in (
 # %% [markdown]
 # Read the end of the instruction's name: `f32.bf16.bf16.f32` multiplies two blocks of bfloat16, and adds the products to sums in float32. So the accumulator has float32, although nobody asked for it. Three things may surprise you:
 #
-# - The dimension that is summed needs at least 16 numbers. (In the lab all three sides of a tile have at least 16.)
-# - Numbers of float32 are multiplied as *tf32*, which has float32's range and only ten bits behind the point. If you need all 23 bits, `input_precision="ieee"` gives ordinary arithmetic. The last two lines of the record above show what it costs.
+# - Triton refuses less than 16 numbers in K, the dimension that is summed. M and N may be smaller: the compiler fills them up, because the instruction has its own sizes (here m16n8k16). In the lab all sides are at least 16.
+# - Numbers of float32 are multiplied as *tf32*, which has float32's range and only ten bits behind the point. If you need all 23 bits, `input_precision="ieee"` gives ordinary arithmetic. The record in *What a tile costs* shows the price.
 # - A bfloat16 that was widened to float32 is multiplied as tf32, too. Nothing is lost, because tf32 has room for all of its bits. But tf32 has half the speed of bfloat16.
 #
 # So do not widen before a product: `tl.dot` takes bfloat16 as it is, and its sums have float32. Now the same kernel in the interpreter:
@@ -310,7 +300,7 @@ for dtype in (torch.float32, torch.float16, torch.bfloat16):
     print(f"{str(dtype):15} off by {(out - x.float() @ x.float()).abs().max():.0e}")
 
 # %% [markdown]
-# The interpreter knows no tf32, so its float32 is better than a GPU's. And it keeps a bfloat16 as a 16-bit integer, as you saw in [phase 05](05_custom_op.ipynb#cell-id=half-precision). By itself it would multiply these integers in `tl.dot`. The course's `launch` makes numbers of them first. If you use Triton's interpreter without the course, you must widen by yourself.
+# The interpreter knows no tf32, so its float32 is better than a GPU's. It also takes blocks of any size. And it keeps a bfloat16 as a 16-bit integer, as you saw in [phase 05](05_custom_op.ipynb#cell-id=half-precision). By itself it would multiply these integers in `tl.dot`. The course's `launch` makes numbers of them first. If you use Triton's interpreter without the course, you must widen by yourself.
 
 # %% [markdown]
 # ### The whole product
@@ -358,7 +348,7 @@ print(loads(alike, grid, x, y, 40, 24, CHANNELS=32, BLOCK=16, STEP=16))
 # %% [markdown]
 # It loads each number of x twice, and each number of y three times. That is the number of tiles side by side, and one below the other. Masked lanes load nothing, so the ragged edge costs no bytes. But it costs arithmetic: `tl.dot` multiplies the zeros, too.
 #
-# Look at the masks again. There is one for the rows and one for the columns, and none for the channels. **Predict.** x and y now have 40 channels, which are no multiple of 16. What goes wrong, and does anybody notice? (Both tensors are cut from the middle of larger storages.)
+# Look at the masks again. There is one for the rows and one for the columns, and none for the channels. **Predict.** x and y now have 40 channels, which are no multiple of 16. What goes wrong, and does anybody notice? (Both tensors are cut from one larger storage, so there are numbers behind their ends.)
 
 # %%
 storage = torch.randn(2, 4096)
@@ -368,7 +358,9 @@ launch(alike, grid, x, y, out, 40, 24, CHANNELS=40, BLOCK=16, STEP=16)
 print(f"off by {(out - x @ y.T).abs().max():.1f}, finite: {out.isfinite().all()}")
 
 # %% [markdown]
-# Each row's last piece runs eight numbers into the next row. They are real numbers of the same tensor, so there is no error, and every sum is wrong. So the two kinds of masks have different duties. A mask for rows or columns protects memory: a wrong row gives wrong sums only in places that are never stored. A mask for the summed dimension protects the *values*: what lies beyond the end of a row becomes a part of every sum, so it must be 0. Your kernel in the lab takes any M, N and K, so it needs both.
+# Each row's last piece runs eight numbers into the next row, and the last row's piece runs past the end of the tensor. All of these are real numbers, so there is no error, and every sum is wrong.
+#
+# So the two kinds of masks have different duties. A mask for rows or columns protects memory: a wrong row gives wrong sums only in places that are never stored. A mask for the summed dimension protects the *values*: what lies beyond the end of a row becomes a part of every sum, so it must be 0. Your kernel in the lab takes any M, N and K, so it needs both.
 
 # %% tags=["hide-input"]
 choice(
@@ -382,7 +374,7 @@ choice(
 )
 
 # %% [markdown]
-# The last step is to read what the compiler makes of it. **Predict.** A program has 4 warps, which are 128 threads, and a thread can have 255 registers. Where does the accumulator of a 128 × 128 tile go?
+# The last step is to read what the compiler makes of it. **Predict.** A program has 4 warps, which are 128 threads, and a thread can have 255 registers. Do the sums of a 128 × 128 tile fit? And what else needs registers?
 
 # %%
 TYPES = {"x_ptr": "*bf16", "y_ptr": "*bf16", "out_ptr": "*bf16", "rows": "i32", "columns": "i32"}
@@ -397,42 +389,24 @@ for block, warps in ((32, 4), (64, 4), (128, 4), (128, 8)):
 # %% [markdown]
 # 16,384 sums for 128 threads are 128 registers for each thread, half of what a thread can have. Addresses, masks and the inputs need registers as well, and there is not room for all of them. So the compiler puts some values on the *stack*, which is memory. This is called a *spill*. With 8 warps each thread has half as many sums, and nothing spills.
 #
-# Look at the instructions, too. A small tile uses `mma.sync`, in which the 32 threads of one warp multiply. From 64 rows on it is `wgmma`, the H100's own: four warps multiply together, and they read their blocks from shared memory. That explains the last column: three stages of two blocks of 128 × 64 in bfloat16 have 96 KiB. Here are the lines of the PTX that fill them.
-
-# %%
-lines = [line.strip() for line in code.ptx.splitlines()]
-for what in ("cp.async.cg", "cp.async.wait_group", "wgmma.mma_async", "wgmma.wait_group"):
-    found = [line for line in lines if what in line]
-    print(f"{len(found):3} × {what:20} {found[0][:64]} …")
-
-# %% [markdown]
-# `cp.async` copies from global memory to shared memory while the program goes on. `wait_group` waits for a piece that was ordered earlier. So the kernel multiplies one piece of K and fetches a later one at the same time. You wrote a plain loop, and the compiler made a pipeline of it.
+# Look at the instructions, too. A small tile uses `mma.sync`, in which the 32 threads of one warp multiply. From 64 rows on it is `wgmma`, the H100's own: four warps multiply together, and they read their blocks from shared memory. The last column is the room for the stages. Three are the compiler's default, and two blocks of 128 × 64 in bfloat16 have 32 KiB, which is 96 KiB together. (With `mma.sync` it keeps only two stages.) So you wrote a plain loop, and the compiler made a pipeline of it: it fetches a later piece of K with `cp.async` while it multiplies an earlier one.
 #
-# Which line of the table above is the fastest? The spill rules out the third one. For the others, reading is not enough, and you need a GPU: `triton.autotune` times each choice once, and keeps the best. Is there a record of it?
+# Which line of the table is the fastest? The spill makes the third one unlikely. More can't be read, only measured on a GPU: `triton.autotune` times each choice, and keeps the best. Is there a record of it?
 
 # %%
 try:
     for case in record.result("tiles")["cases"]:
         print(case)
-except records.NoRecord as missing:
-    print(missing)
+except records.NoRecord:
+    print(f"There is no record of these kernels on an {record.gpu}.")
 
 # %% [markdown]
-# There isn't. `python -m benchmarks.gpu --only tiles` makes one, if you have a GPU: it times this phase's kernels against PyTorch's. Until then, this lesson says how many bytes a kernel moves, and nothing about its speed.
-
-# %% tags=["hide-input"]
-number(
-    "A program has 8 warps of 32 threads and an accumulator of 128 × 256 in float32. How many registers does each thread need for the accumulator?",
-    128,
-    unit="registers",
-    why="32,768 sums for 256 threads. A register has 32 bits, which is one float32.",
-    wrong={64: "That would be a tile of 128 × 128 with 8 warps.", 256: "That is with 4 warps. No thread can have so many."},
-)
+# So this lesson says how many bytes a kernel moves, and nothing about its speed. (If you have the course's repository and a GPU, `python -m benchmarks.gpu --only tiles` times such kernels against PyTorch's, and makes a record.)
 
 # %% [markdown]
 # ## An epilogue, fused
 #
-# When a tile's sums are finished, they are in registers, in float32. Whatever the next operator would do to each number, the kernel can do now, before the only store. That is an *epilogue*. A separate operator would read the whole result again, and write it again.
+# When a tile's sums are finished, they are in registers, in float32. Whatever the next operator would do to each number, the kernel can do now, before the only store. That is an *epilogue*. It is written with Triton's functions of single numbers, such as `tl.exp` and `tl.erf`. A separate operator would read the whole result again, and write it again.
 #
 # Our table of similarities needs one. The sums favour words with long vectors. For the *cosine* each sum is divided by the lengths of its two vectors.
 
@@ -453,7 +427,7 @@ def cosines(x_ptr, y_ptr, x_length_ptr, y_length_ptr, out_ptr, rows, columns,
 # %%
 lengths = words.norm(dim=1)
 table = torch.empty(600, 600)
-launch(cosines, (100,), words, words.clone(), lengths, lengths.clone(), table, 600, 600, 64, 64, 32)
+launch(cosines, (100,), words, words, lengths, lengths, table, 600, 600, 64, 64, 32)
 print("as PyTorch:", torch.allclose(table, F.normalize(words) @ F.normalize(words).T, atol=1e-6))
 tokenizer = load_tokenizer()
 for word in ("hablar", "ella", "<past>"):
@@ -479,7 +453,9 @@ for z, y, s in zip(points.tolist(), f.tolist(), slope.tolist()):
     print(f"z = {z:4}: gelu {y:8.4f}, slope {s:7.4f}, factor {abs(z * s / y):5.2f}")
 
 # %% [markdown]
-# For positive numbers the factor is near 1. At −3 it is nearly 9: the GELU is almost 0 there, and its slope is not. So a tolerance that is only relative would be wrong. The bound is a sum of two terms: $u\,(|f'(z)\,z| + |f(z)|)$ for two steps, and $u\,|f(z)|$ for one. (Terms with $u^2$ are left out, because they are far smaller.) Is it true? Here is a layer in bfloat16. We compare both ways with float64, and divide each error by its bound.
+# For positive numbers the factor is near 1. At −3 it is nearly 9: the GELU is almost 0 there, and its slope is not. So a tolerance that is only relative would be wrong.
+#
+# The bound is a sum of two terms: $u\,(|f'(z)\,z| + |f(z)|)$ for two steps, and $u\,|f(z)|$ for one. (Terms with $u^2$ are left out, because they are far smaller.) Is it true? Here is a layer in bfloat16. We compare both ways with float64, and divide each error by its bound.
 
 # %%
 x, weight = torch.randn(512, 256).bfloat16(), (torch.randn(300, 256) / 16).bfloat16()
@@ -515,7 +491,7 @@ choice(
 # %% [markdown]
 # ## Which program comes next
 #
-# An H100 has 132 multiprocessors. GPUs usually start programs in the order of their numbers, although nothing promises it. So 132 neighbours load at the same time, and the L2 cache keeps what one of them loads for the others. Our kernel numbers its tiles row by row. Is that a good order? A helper chooses another one: it takes GROUP rows of tiles, and goes through them column by column.
+# *This section is optional: the lab doesn't ask for it.* An H100 has 132 multiprocessors. GPUs usually start programs in the order of their numbers, although nothing promises it. So 132 neighbours load at the same time, and the L2 cache keeps what one of them loads for the others. Our kernel numbers its tiles row by row. Is that a good order? A helper chooses another one: it takes GROUP rows of tiles, and goes through them column by column.
 
 # %%
 @triton.jit
@@ -527,35 +503,15 @@ def place_of(program, high, wide, GROUP):
 
 
 # %% [markdown]
-# The function without its decorator is plain Python, so the view can call the very function that the kernel will call. The result has 9 × 9 tiles, and 9 programs run at the same time. **Predict.** Row by row, the first nine programs need 1 strip of a and 9 of b. How many strips do they need in groups of three rows?
+# The function without its decorator is plain Python, so the view can call the very function that a kernel would call. The result has 9 × 9 tiles, and 9 programs run at the same time. **Predict.** Row by row, the first nine programs need 1 strip of a and 9 of b. How many strips do they need in groups of three rows?
 
 # %%
 tile_order(place_of.fn, 9, 9, group=3, at_once=9)
 
 # %% [markdown]
-# They need 3 + 3, in place of 1 + 9. The reason is the square again: a *wave* of programs is a tile made of tiles, and a square has the shortest border. Does a kernel really load less? We count it in the interpreter. The kernel below is `alike` with the other order. We count the different numbers that the programs of each wave load.
-
-# %%
-@triton.jit
-def alike_in_groups(x_ptr, y_ptr, out_ptr, rows, columns, CHANNELS: tl.constexpr,
-                    BLOCK: tl.constexpr, STEP: tl.constexpr, GROUP: tl.constexpr):
-    high, wide = tl.cdiv(rows, BLOCK), tl.cdiv(columns, BLOCK)
-    row, column = place_of(tl.program_id(0), high, wide, GROUP)
-    sums, down, across = tile_of(x_ptr, y_ptr, rows, columns, row, column, CHANNELS, BLOCK, STEP)
-    there = (down < rows) & (across < columns)
-    tl.store(out_ptr + down * columns + across, sums, mask=there)
-
-
-x, y, out = torch.randn(96, 16), torch.randn(96, 16), torch.empty(96, 96)  # 6 × 6 tiles
-for group in (1, 2, 3, 6):
-    found = accesses(alike_in_groups, (36,), x, y, out, 96, 96, 16, 16, 16, group)
-    waves = {(one.program // 6, one.tensor, n)
-             for one in found if one.kind == "load" for n in one.touched}  # six at a time
-    print(f"groups of {group}: {len(waves):6,} numbers in six waves, right:",
-          torch.allclose(out, x @ y.T, atol=1e-5))
-
-# %% [markdown]
-# The product is the same for each group, and the loads are not. With six programs at a time, groups of two or three rows load the least. With 132 programs and tiles of 128 in a product of 8,192, a row of tiles has 64 programs. Row by row, the first 132 programs take two rows and four more tiles. This is what they load:
+# They need 3 + 3, in place of 1 + 9. A *wave* of programs is a tile made of tiles. It loads its height plus its width, and for the same area a square has the shortest border.
+#
+# Now take 132 programs, and tiles of 128 in a product of 8,192. A row of tiles has 64 programs. Row by row, the first 132 programs take two rows and four more tiles. This is what they load:
 
 # %%
 for group in (1, 4, 8, 12, 16, 64):
@@ -564,7 +520,7 @@ for group in (1, 4, 8, 12, 16, 64):
     print(f"groups of {group:2}: {strips:3} strips of {128 * 8192 * 2 / 2**20:.0f} MiB")
 
 # %% [markdown]
-# The number falls from 67 to 23, and only the order has changed. The interpreter can count loads, but it has no cache, so it can't say how much faster that is.
+# The number falls from 67 to 23, and only the order has changed. How much time that saves, only a GPU can say: the interpreter has no cache.
 
 # %% [markdown]
 # ## A softmax in one pass
@@ -582,13 +538,13 @@ print("".join(f"{word:>10}" for word in looks.words))
 print("".join(f"{score:10.2f}" for score in row.tolist()))
 
 # %% [markdown]
-# **Predict.** The tiles have two scores. In which tiles does the maximum move? And what happens to `l` if nobody corrects it? (There is a switch for that.)
+# **Predict.** The tiles have two scores. Which of the five tiles raise the maximum? And what happens to `l` if nobody corrects it? (There is a switch for that.)
 
 # %%
 online_softmax(row, 2, step=3)
 
 # %% [markdown]
-# The last value of `l` is the sum that two passes would give. Without the correction it is too large: the old terms were measured from a lower maximum, so they count too much. Then every share is too small, and a row of shares sums to less than 1. If the largest score is in the first tile, the mistake doesn't show at all. So test a row that rises.
+# The first tile sets the maximum, the second and the third raise it, and then it stays. The last value of `l` is the sum that two passes would give. Without the correction it is too large: the old terms were measured from a lower maximum, so they count too much. Then every share is too small, and a row of shares sums to less than 1. If the largest score is in the first tile, the mistake doesn't show at all. So test a row that rises.
 #
 # The pieces of a row don't have to come one after the other. Any two finished pieces can be joined. Each has its own `m` and `l`. The larger `m` wins, and each `l` is corrected to it. **Predict.** We join three pieces in two ways: the first two and then the third, or the last two and then the first. Is the result the same? And what becomes of a piece in which all scores are −inf, because a mask hides them all?
 
@@ -609,7 +565,9 @@ print("right first:", join(first, join(second, third)))
 print("nothing but -inf:", piece(torch.full((10,), -math.inf)))
 
 # %% [markdown]
-# The joins agree. But a piece of nothing but −inf is NaN, because −inf − (−inf) is NaN, and one NaN spoils the row for ever. In attention this happens: a padded sentence begins with words that nobody may see, so a row's first tile can be empty. What must the answer be? Nothing was seen, so `m` stays −inf and `l` stays 0, and the first real tile begins from there. A kernel therefore subtracts 0 in place of a maximum of −inf: exp(−inf − 0) is 0, as it should be.
+# The joins agree. But a piece of nothing but −inf is NaN, because −inf − (−inf) is NaN, and one NaN spoils the row for ever.
+#
+# In attention a mask can hide a whole piece: a padded sentence begins with words that nobody may see, so a row's first tile can be empty. What must the answer be? Nothing was seen, so `m` stays −inf and `l` stays 0, and the first real tile begins from there. A kernel therefore subtracts 0 in place of a maximum of −inf: exp(−inf − 0) is 0, as it should be.
 #
 # At the end, `m` and `l` become one number, the *log-sum-exp*: lse = m + log(l). It is the logarithm of the sum of all exponentials, and with it any share can be computed alone: exp(score − lse). Written without a maximum, log(Σ exp(score)), it overflows like any softmax:
 
@@ -646,7 +604,7 @@ def part(q, k, v):
 def joined(parts):
     """Attention over all keys, from attention over some of them."""
     results, lses = map(torch.stack, zip(*parts))
-    return torch.einsum("pt,ptd->td", lses.softmax(0), results)
+    return (lses.softmax(0)[..., None] * results).sum(0)
 
 
 # %% [markdown]
@@ -659,17 +617,17 @@ print(f"off by {(result - attend(q, k, v)).abs().max():.0e}")
 print("largest:", max(size for _, size in large.found) / 2**20, "MiB in place of 64")
 
 # %% [markdown]
-# It is the same, and the largest tensor has a quarter of the table. (Serving systems use this form for one new word and a long cache. There it is called *Flash-Decoding*, and each piece of the keys runs on other multiprocessors.)
+# It is the same, and the largest tensor has a quarter of the table. (Serving systems use this form, *Flash-Decoding*, for one new word and a long cache.)
 #
 # **FlashAttention** goes one step further. It cuts the queries as well, so a program has one tile of queries. The program walks over the tiles of k and v, and keeps `m`, `l` and `acc` in registers. A tile of scores is made, used and forgotten, and no tensor has T × T numbers. The scale 1/√D is applied to the scores at once, before the maximum. In the lab you write this loop twice, in PyTorch and in Triton.
 #
-# And the mask? If no word may see a later word, a tile of the table is in one of three places: all of its keys are in the past, or all are in the future, or the diagonal goes through it. **Predict.** There are 4,096 words, and tiles of 256 queries by 256 keys. How many of the 256 tiles must be computed, and how many of these need a mask?
+# And the mask? If no word may see a later word, a tile of the table is in one of three places: all of its keys are in the past, or all are in the future, or the diagonal goes through it. **Predict.** There are 4,096 words, and tiles of 512 queries by 512 keys. How many of the 64 tiles must be computed, and how many of these need a mask?
 
 # %%
-causal_tiles(4096, block_q=256, block_k=256)
+causal_tiles(4096, block_q=512, block_k=512)
 
 # %% [markdown]
-# Tiles in the future are never loaded. This is a second reason for FlashAttention's speed in [phase 08](08_transformer.ipynb#cell-id=attention-in-fifty-lines): half of the work isn't done. Make the tiles smaller, and the wasted part of the diagonal shrinks. Give them unequal sides, and look at which tiles need the mask then. If a loop ends one tile too early, it loses words that a query may see, and the query's own word is one of them.
+# Tiles in the future are never loaded. This is a second reason for FlashAttention's speed in [phase 08](08_transformer.ipynb#cell-id=attention-in-fifty-lines): nearly half of the work isn't done. Make the tiles smaller, and the wasted part of the diagonal shrinks. Give them unequal sides, and look at which tiles need the mask then. If a loop ends one tile too early, it loses words that a query may see, and the query's own word is one of them.
 #
 # In a tile on the diagonal the mask comes *before* the maximum. **Predict.** Somebody takes the maximum first, and masks then. The hidden score is large. Mathematically any m would do. What happens?
 
@@ -692,21 +650,10 @@ with_table = 6 * table + 4 * vector  # scores, scaled, shares: each is written a
 in_tiles = 2 * vector + T // BLOCK * 2 * vector
 print(f"with the table: {with_table / 1e6:6.1f} MB;  in tiles: {in_tiles / 1e6:5.1f} MB, at most")
 
-# %% tags=["hide-input"]
-choice(
-    "Why is FlashAttention faster, although it does the same multiplications (for attention without a mask)?",
-    {
-        "It needs fewer exponentials": "It needs some more, for the corrections.",
-        "It moves fewer bytes": "The table's bytes were the bound. The multiplications are the same, and they now find their numbers on the chip.",
-        "It approximates the softmax": "It is exact, up to rounding. The sum is only made in another order.",
-    },
-    answer="It moves fewer bytes",
-)
-
 # %% [markdown]
 # ## Back through the tiles
 #
-# Autograd saves what the backward needs. For attention with a table, this includes the shares. **Predict.** How many MiB does autograd keep for one head of 1,024 words? (q, k and v have 0.25 MiB each.)
+# Autograd saves what the backward needs. For attention with a table, this includes the shares. **Predict.** How many MiB does it keep of `attend`, for one head of 1,024 words? (q, k and v have 0.25 MiB each, and a table has 4 MiB.)
 
 # %%
 def kept(function, *tensors):
@@ -730,9 +677,13 @@ print(f"PyTorch's own: {kept(F.scaled_dot_product_attention, *heads) / 2**20:.3f
 # %% [markdown]
 # `attend` keeps the table of shares. PyTorch's own operator keeps q, k, v, the result and one number for each query: the lse. From q, k and lse each share can be computed again, p = exp(s − lse), in one step, without a maximum and without a correction. This is *recomputation*, as in [phase 02](02_autograd.ipynb#cell-id=kept-or-computed-again): a product is done twice, so that a table is not kept.
 #
+# Recomputation pays if the table is large: T² numbers, against T · D of q. With 4,096 words and 64 channels a table is 64 times as large as q. With 64 words it is as large as q, and nothing is saved.
+#
 # With $g$, the gradient of the result, the rules are those of two products and a softmax:
 #
-# $$dv = p^\top g,\qquad dp = g\,v^\top,\qquad ds = p\,(dp - \delta),\qquad dq = \frac{ds\,k}{\sqrt D},\qquad dk = \frac{ds^\top q}{\sqrt D}.$$
+# $$dv = p^\top g,\qquad dp = g\,v^\top,\qquad ds = \frac{p\,(dp - \delta)}{\sqrt D},\qquad dq = ds\,k,\qquad dk = ds^\top q.$$
+#
+# (Here $ds$ is the gradient of $qk^\top$, before the scale.)
 #
 # The softmax's backward needs $\delta$, for each row the sum of $p \cdot dp$. It goes over the whole row, so again a tile doesn't have it. **Predict.** There is a way to know δ before any tile is computed, from the result and its gradient alone. Which? (Write out the sum over the keys, and put the sum over the channels outside.)
 
@@ -740,18 +691,20 @@ print(f"PyTorch's own: {kept(F.scaled_dot_product_attention, *heads) / 2**20:.3f
 torch.manual_seed(1)
 q_, k_, v_, g = torch.randn(4, 48, 16, dtype=torch.float64)
 result, lse = part(q_, k_, v_)
-p = (torch.einsum("id,jd->ij", q_, k_) / 4 - lse[:, None]).exp()
-dp = torch.einsum("id,jd->ij", g, v_)
+p = (q_ @ k_.mT / 4 - lse[:, None]).exp()
+dp = g @ v_.mT
 print("over the keys:    ", (p * dp).sum(-1)[:4])
 print("over the channels:", (g * result).sum(-1)[:4])
 
 # %% [markdown]
-# δ is the sum of g · result over the *channels*: $\sum_j p_{ij} \sum_d g_{id} v_{jd} = \sum_d g_{id} \sum_j p_{ij} v_{jd}$, and the inner sum is the result. So before the tiles begin, each query has two numbers, lse and δ. With them, every tile of p and ds can be made alone. Are the rules right? Here they are on the whole table, against autograd.
+# δ is the sum of g · result over the *channels*: $\sum_j p_{ij} \sum_d g_{id} v_{jd} = \sum_d g_{id} \sum_j p_{ij} v_{jd}$, and the inner sum is the result. So before the tiles begin, each query has two numbers, lse and δ. With them, every tile of p and ds can be made alone.
+#
+# Are the rules right? Here they are on the whole table, against autograd.
 
 # %%
 delta = (g * result).sum(-1)
-change = p * (dp - delta[:, None]) / 4
-mine = (change @ k_, change.T @ q_, p.T @ g)
+ds = p * (dp - delta[:, None]) / 4  # √16
+mine = (ds @ k_, ds.T @ q_, p.T @ g)
 copies = [one.clone().requires_grad_() for one in (q_, k_, v_)]
 with torch.enable_grad():
     theirs = torch.autograd.grad(attend(*copies), copies, g)
@@ -797,7 +750,7 @@ def two_products(q_ptr, k_ptr, v_ptr, out_ptr, T, D: tl.constexpr, BLOCK: tl.con
 # %%
 a, b, c = torch.randn(3, 64, 16).unbind()
 out = torch.empty(64, 16)
-found = accesses(two_products, (4,), a.clone(), b.clone(), c.clone(), out, 64, D=16, BLOCK=16)
+found = accesses(two_products, (4,), a, b, c, out, 64, D=16, BLOCK=16)
 moved = Counter((one.kind, one.tensor) for one in found for _ in one.touched)
 for (kind, name), times in moved.items():
     print(f"{kind:5} {name:8}{times:6,}, {times / 1024:g} times each")
@@ -806,24 +759,12 @@ print("right:", torch.allclose(out, (a @ b.T) @ c, rtol=1e-4, atol=1e-3))
 # %% [markdown]
 # The table of 64 × 64 was never stored. To make FlashAttention of this, you add to the loop what you know from the last sections: the scale, the mask, the new maximum, the exponentials, and the correction of both sums. If the mask is causal, the loop ends early. The program's number says which head of which sentence it belongs to, and the ends of a ragged T are masked. With all that it has about 25 lines, and you write them in the lab.
 #
-# What does the compiler make of two products in a row? The first product's result is in registers. The second product needs it as an input. Does it take a way around through shared memory?
+# A real FlashAttention does more. In the third version, for the H100, some warps only load tiles. The others work in two groups: while one group computes exponentials, the other one multiplies. Its authors report three quarters of the chip's peak in float16. Nothing of this changes the arithmetic that you write in the lab.
+#
+# How fast are your kernels? There is no record of them yet. But the record of phase 08 shows what is possible: causal attention with the table, and PyTorch's FlashAttention.
 
 # %%
-types = {"q_ptr": "*bf16", "k_ptr": "*bf16", "v_ptr": "*bf16", "out_ptr": "*fp32", "T": "i32"}
-code = compile_kernel(two_products, types, {"D": 64, "BLOCK": 64}, divisible=list(types))
-print(f"{code.registers} registers, shared {code.shared / 1024:.0f} KiB, stack {code.stack} bytes")
-products = [line.strip() for line in code.ptx.splitlines() if "wgmma.mma_async" in line]
-for line in (products[0], products[-1]):
-    print(line[:52], "…", line[-46:])
-
-# %% [markdown]
-# Compare the ends of the two lines. The first product gets two descriptors of blocks in shared memory. The second one gets four registers for its first block: the table's tile goes from the first product to the second without leaving the threads. So a tile of the table needs no memory at all, not even on the chip.
-#
-# A real FlashAttention does more. The second version gives the queries of one head to many programs, and does fewer operations other than products, because a GPU is much slower at these. The third one, for the H100, has some warps that only load (*warp specialization*). They use a unit of the GPU that copies whole tiles by itself (*TMA*). The other warps work in two groups: while one group computes exponentials, the other one multiplies. In float16 it reaches three quarters of the chip's peak. (These are its authors' words: the papers are in the sources.) Nothing of this changes the arithmetic that you write in the lab.
-#
-# How fast are your kernels? There is no record of such kernels yet, as a cell above said. But the record of phase 08 shows what is possible: attention with the table, and PyTorch's FlashAttention.
-
-# %%
+print("q, k and v:", record.result("attention")["shape"])
 for case in record.result("attention")["cases"]:
     if case["length"] in (1024, 4096, 16384):
         print(f"{case['length']:6,} words, {case['way']:6} {case['seconds'] * 1e3:7.2f} ms, "
@@ -832,16 +773,16 @@ for case in record.result("attention")["cases"]:
 # %% [markdown]
 # ## What one uses
 #
-# You will rarely write this kernel at work. `scaled_dot_product_attention` chooses one of several, its *backends*. Here are two of them on a CPU, and the operators that we hear:
+# *This section is optional: the lab doesn't ask for it.* You will rarely write this kernel at work. `scaled_dot_product_attention` chooses one of several, its *backends*. Here are two of them on a CPU, and the operators that we hear:
 
 # %%
 class Results(TorchDispatchMode):
-    """Prints each operator that makes something new, with the shapes of its results."""
+    """Prints each operator whose result is no view, with the shapes of its results."""
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         out = func(*args, **(kwargs or {}))
         some = out if isinstance(out, tuple) else (out,)
-        if not func.is_view:
+        if not shares_bytes(func):
             print(" ", func.overloadpacket.__name__, *(tuple(one.shape) for one in some))
         return out
 
@@ -909,13 +850,13 @@ choice(
 # %% [markdown]
 # ## MiniGPT, with your attention
 #
-# At the end of lab 08 MiniGPT spoke with your attention. Lab 11 replaces what is inside: your `flash`, in tiles. The view below takes the layers that you wrote in your saved labs, compares each with PyTorch's, and puts them into the trained model. If you have not done the lab yet, the box *in tiles* has no colour. Come back after the lab, and run the cell again.
+# At the end of lab 08 MiniGPT spoke with your attention. Lab 11 replaces what is inside. In exercise 8 your Triton kernel does it. Here it is your `flash` of exercise 6, in PyTorch and in tiles of eight words. The view below takes the layers that you wrote in your saved labs, compares each with PyTorch's, and puts them into the trained model. Until you have done the lab, the box *in tiles* has no colour.
 
 # %%
 my_minigpt(subject="Ana y yo", verb="vivir", tense="imperfect")
 
 # %% [markdown]
-# MiniGPT's 32 words need no tiles. But the view uses a part only if the logits are those of PyTorch's parts, up to rounding. So if the box has a colour, these words were computed by your tiles.
+# MiniGPT's 32 words need no tiles. But the view uses a part only if the logits are those of PyTorch's parts, up to rounding. So if the box has a colour, these words were computed by your `flash`.
 
 # %% [markdown]
 # ## What you can now do
@@ -936,8 +877,7 @@ my_minigpt(subject="Ana y yo", verb="vivir", tense="imperfect")
 # %% [markdown]
 # ## What this phase leaves out
 #
-# - **Speed**: there is no record of these kernels on a GPU yet. [Phase 05](05_custom_op.ipynb#cell-id=how-fast-can-it-be) shows how a softmax was measured.
-# - **Tensor descriptors and warp specialization in Triton**: kernels for an H100 give whole tiles to the TMA unit, with `tl.make_tensor_descriptor`.
+# - **Tensor descriptors and warp specialization in Triton**: an H100 has a unit that copies whole tiles by itself (*TMA*). A kernel uses it with `tl.make_tensor_descriptor`.
 # - **Split-K and persistent kernels**: two other ways to give work to multiprocessors. The first is for a small result with a long K. The second is for a last wave that is not full.
 # - **Products of eight bits and less**: the scales of blocks are one more thing in the loop. [Phase 08](08_transformer.ipynb#cell-id=eight-bits-four-bits) has the arithmetic.
 # - **Dropout, biases and unequal lengths inside attention**: each is a few lines in the loop's body.
