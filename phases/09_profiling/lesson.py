@@ -1304,7 +1304,8 @@ for name, turned in {"b.T": b.T, "b.reshape(3, 2)": b.reshape(3, 2)}.items():
 
 # %% [markdown]
 # `a` selects the first number of each row of `b`, then the second. So 1 and 4, then 2 and 5 are right, and `b.T` gives them. `reshape` reads the numbers in their old order and cuts them into new rows, and you will never get a message about it. To change the order of dimensions, use `transpose` and `permute`. To join or split neighbouring dimensions, use `reshape` and `flatten`. (If both matrices were 3 × 3, even `a @ b` would raise no error.)
-#
+
+# %% [markdown]
 # ### Values, dtypes and devices
 #
 # The next eight messages are about numbers, their dtypes and their devices.

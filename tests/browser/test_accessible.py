@@ -31,7 +31,7 @@ from tests.hood.classroom.feedback import test_page as feedback
 from tests.hood.classroom.marking.classroom import make_classroom
 from tests.hood.classroom.report import made_up
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow(60)]
+pytestmark = [pytest.mark.browser, pytest.mark.slow(90)]
 
 DESKTOP, PHONE, SMALLEST = 1280, 420, 320
 SITE = (START, LESSON, LAB, "glossary.html", "search.html?q=gradcheck", "docs/README.html")
