@@ -31,7 +31,7 @@ from tests.hood.classroom.feedback import test_page as feedback
 from tests.hood.classroom.marking.classroom import make_classroom
 from tests.hood.classroom.report import made_up
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow(60)]
+pytestmark = [pytest.mark.browser, pytest.mark.slow(90)]
 
 DESKTOP, PHONE, SMALLEST = 1280, 420, 320
 SITE = (START, LESSON, LAB, "glossary.html", "search.html?q=gradcheck", "docs/README.html")
@@ -82,6 +82,9 @@ def faults(page: Page, within: str = "body", change=emulated) -> list[str]:
     for width in (DESKTOP, PHONE):
         page.set_viewport_size({"width": width, "height": 900})
         settled(page)
+        for view in page.locator(".open-the-hood-live").all():  # not observed while out of sight
+            view.scroll_into_view_if_needed()
+            settled(page)
         found += [f"{width}: {one}" for one in told_at_rest(page, within)]
         page.evaluate(MARK, within)
         for theme in THEMES:
