@@ -82,6 +82,9 @@ def faults(page: Page, within: str = "body", change=emulated) -> list[str]:
     for width in (DESKTOP, PHONE):
         page.set_viewport_size({"width": width, "height": 900})
         settled(page)
+        for view in page.locator(".open-the-hood-live").all():  # not observed while out of sight
+            view.scroll_into_view_if_needed()
+            settled(page)
         found += [f"{width}: {one}" for one in told_at_rest(page, within)]
         page.evaluate(MARK, within)
         for theme in THEMES:
