@@ -29,7 +29,7 @@ def busy(k):
     return 2 * k
 
 
-BRIEF = "returned no answer before its time was up"
+BRIEF = "returned no answer in time"
 
 
 def asleep(k):

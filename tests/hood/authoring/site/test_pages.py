@@ -154,7 +154,6 @@ def test_without_scripts_the_answers_of_a_number_drill_are_folded():
     )
     question = re.search(r'<p class="question" id="(\S+)">How many <code>bytes</code>\?</p>', made)
     assert f'<div class="answers" role="group" aria-labelledby="{question[1]}">' in made
-    assert '<div class="answers"><input' in made
     assert folded(made) == [
         ("The answer", "<strong>153,600 bytes.</strong> Four for <em>each</em> element."),
         ("If you got 38,400", "That counts elements."),

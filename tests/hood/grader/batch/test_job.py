@@ -92,7 +92,7 @@ def test_another_version_of_the_grader_does_not_grade(course):
     lab = replace(job.lab, manifest=replace(job.lab.manifest, grader="another"))
     result = grade(replace(job, lab=lab))
     assert result.retryable
-    assert "it has another version of the grader. Install the same" in result.problem
+    assert "the worker has another version of the grader. Install the same" in result.problem
 
 
 def test_a_worker_with_another_torch_says_both_versions_and_does_not_grade(course):
@@ -101,7 +101,7 @@ def test_a_worker_with_another_torch_says_both_versions_and_does_not_grade(cours
     lab = replace(job.lab, manifest=replace(job.lab.manifest, versions={**mine, "torch": "1.2.3"}))
     result = grade(replace(job, lab=lab))
     assert result.retryable
-    assert f"it has torch {mine['torch']} instead of torch 1.2.3." in result.problem
+    assert f"the worker has torch {mine['torch']} instead of torch 1.2.3." in result.problem
 
 
 def test_a_grade_records_the_versions(course):

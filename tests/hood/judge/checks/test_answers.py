@@ -87,7 +87,7 @@ def test_answers_do_not_see_each_other(beside):
         ("code = 'def area(r): return ('", r"wrong 'w': SyntaxError"),
         (
             r'edits = [["return x * x", "y = x\n  return x * y"]]',
-            r"not valid Python \(.*, line 3\)\. Each new line .*:\ndef square",
+            r"not valid Python \(.*, line 3\)\. Indent each new line .*:\ndef square",
         ),
         ("of = 'nobody'\nedits = []", r"wrong 'w': KeyError"),
     ],
