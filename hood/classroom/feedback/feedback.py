@@ -49,9 +49,9 @@ class CleanFeedback(NbGraderPreprocessor):
     Hidden regions, mark schemes and paths of the grading machine are removed. If a cell with a
     hidden region raised an error, only the last line of the error is kept, because the traceback
     would quote the region. After a hidden test that is a plain assert has run, no later output of
-    the kernel is shown (:mod:`hood.grader.execution.self_judged`). Verdicts move from the cells
-    into ``ABOUT``, from which the page is made. If the class's rules show rubrics, the rubrics of
-    marked answers move into ``ABOUT`` too.
+    the kernel is shown (:mod:`hood.grader.execution.self_judged`). Verdicts are moved from the
+    cells into ``ABOUT``, from which the feedback page is made. If the class's rules show rubrics,
+    the rubrics of marked answers are moved into ``ABOUT``, too.
     """
 
     trust_output = Bool(

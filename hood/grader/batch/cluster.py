@@ -94,7 +94,7 @@ class Cluster:
     def _require_same_versions(self) -> None:
         """Refuse a worker with other versions of the packages that decide a grade.
 
-        A worker with other versions that joins later refuses every submission itself.
+        If a worker with other versions joins later, it refuses every submission.
         """
         mine = versions(more=GRADERS)
         with self._reached():

@@ -156,7 +156,10 @@ def refused(path: str, around: Surroundings) -> str:
 
 @lru_cache(maxsize=4096)
 def listed(path: str) -> str:
-    """Return the reason in REFUSED against a path or against a module on the path; else ""."""
+    """Return why REFUSED forbids a dotted path or a module named in it.
+
+    If REFUSED forbids neither, return "".
+    """
     parts = path.split(".") if not path.startswith(".") else []
     for first in range(len(parts)):
         # torch.trace is not the module trace, and torch.signal is not the module signal
