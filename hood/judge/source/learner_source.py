@@ -13,6 +13,8 @@ import copy
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
+from IPython.core.inputtransformer2 import leading_empty_lines
+
 from hood.judge.connection.originals import TOO_MANY
 from hood.judge.source.cell_names import CodeCell, Definition, Statement, Use, read_cell, words
 
@@ -57,6 +59,8 @@ class LearnerSource:
         run. ``bound`` maps each line of the cell, or ANY_LINE, to the names that got a new value
         while that line ran.
         """
+        # IPython removes empty lines at the top, so the kernel's numbers of lines begin after them.
+        source = "".join(leading_empty_lines(source.splitlines(keepends=True)))
         cell = read_cell(source)
         if cell.unread and finished and not given:
             self.lost = "a cell that is nested too deeply to be read"

@@ -2,7 +2,7 @@
 
 import os
 import signal
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
@@ -12,7 +12,7 @@ from hood.grader.execution.examiner import read_call
 from hood.grader.execution.execute import Execute, TurnIsOver
 from hood.grader.execution.graded_cell import read_verdicts
 from hood.grader.sandbox import CannotSandbox, Limits, SandboxedKernel, ZygoteDied
-from hood.judge.checks.exercise import Check, case
+from hood.judge.checks.exercise import ByHand, Check, case
 from hood.phase_paths import ROOT, PhasePaths
 from hood.verdict import VERDICT_MIME, Cause, Verdict
 from tests.hood.grader.execution.test_graded_cell import graded_cell
@@ -94,6 +94,15 @@ def test_errors_warnings_and_the_sandbox_itself(tmp_path):
     assert squared["explanations"] == {"squared": "it was squared."}
     assert squared["claims"] == []  # an int can't be changed
     assert "NameError" in str(nb.cells[11].outputs) or "not defined" in str(nb.cells[11].outputs)
+
+
+def test_empty_lines_above_an_answer_change_nothing(monkeypatch):
+    ruled = replace(TWICE, by_hand=ByHand("it is one sum", forbid_names=frozenset({"mul"})))
+    found = {"twice": (PhasePaths(ROOT, "99_tiny"), ruled)}
+    monkeypatch.setattr("hood.grader.execution.examiner.find_check", found.__getitem__)
+    by_library = "import operator\ndef twice(x): return operator.mul(2, x)"
+    for answer, points in ((RIGHT, 2.0), (by_library, 0.0)):
+        assert grades(run(f"\n \n\t\n{answer}", HIDDEN)) == [points]
 
 
 def test_an_endless_loop_costs_its_own_cell():
