@@ -815,15 +815,15 @@ verify("triton_attention", triton_attention=triton_attention, swap_attention=swa
 #
 # === BEGIN MARK SCHEME ===
 #
-# One point each:
-#
-# - **Bytes decide.** The matrices have 16 · 4096 · 4096 · 2 bytes = 512 MiB, more than any cache.
-#   `q`, `k`, `v` and the output have 4 · 16 · 4096 · 64 · 2 bytes = 32 MiB. Writing and reading the
-#   matrices takes longer than computing the scores again, and the tensor cores wait meanwhile. (Any
-#   true comparison of the two times, or of operations for each byte, is right.)
+# - **The bytes.** The matrices have 16 · 4096 · 4096 · 2 bytes = 512 MiB, more than any cache. `q`,
+#   `k`, `v` and the output have 4 · 16 · 4096 · 64 · 2 bytes = 32 MiB. (half a point)
+# - **They decide.** Writing and reading the matrices takes longer than computing the scores again,
+#   and the tensor cores wait meanwhile. Any true comparison of the two times, or of operations for
+#   each byte, is right. (half a point)
 # - **Where it turns round.** A matrix grows with T², and the four tensors grow with T · D. So the
 #   advantage shrinks with T. If T is about as large as D or smaller, then the matrix is no larger
 #   than the tensors, and it may even stay on the chip: then computing it again only costs time.
+#   (1 point)
 #
 # === END MARK SCHEME ===
 
