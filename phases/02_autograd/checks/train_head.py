@@ -62,6 +62,10 @@ def _(draw):
     yield trained(one, *layer(4, 4, 4), 0.5, 1, shown="equal sizes")
     yield trained(several, *layer(3, 5, 2), 0.5, 0, shown="no step")
     yield trained(several, *layer(3, 1, 2), 0.5, 2, shown="a single word")
+    # equal rows with different targets can't be learned, and each step goes too far
+    x, bias = torch.ones(4, 1, dtype=torch.float64), draw.tensor((3,), torch.float64)
+    weight = 4 * torch.eye(3, 1, dtype=torch.float64)
+    yield trained(several, x, weight, bias, [1, 2, 2, 0], 16.0, 4, shown="a loss that rises")
     # whole numbers, which are exact in float32
     levels = torch.tensor([[1000.0, -1000.0, 0.0], [999.0, 1000.0, -1000.0], [0.0, 1.0, 2.0]])
     for dtype in FLOATS:
