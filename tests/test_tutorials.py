@@ -39,7 +39,8 @@ def hood(root, *words):
 
 def follow(text, root):
     """Write the files of a tutorial, add its additions, and make its changes."""
-    for verb, name, block in STEP.findall(text):
+    assert (steps := STEP.findall(text))
+    for verb, name, block in steps:
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
         if verb == "Write":
