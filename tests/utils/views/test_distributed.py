@@ -238,7 +238,7 @@ def test_a_schedule_that_stands_still_is_red():
         ([[("F", 0)]] * 9, {}, "1 to 8 stages"),
         ([[("G", 0)]], {}, "at stage 0"),
         ([[("F", 32)]], {}, "at stage 0"),
-        ([of("F0 F0")], {}, "something twice"),
+        ([of("F0 F0")], {}, "the same entry twice"),
         ({}, {}, "at least one schedule"),
         ({"a": WRONG}, {"schedule": "b"}, "schedule: expected a"),
     ],
