@@ -1,7 +1,7 @@
 # ---
 # jupyter:
 #   kernelspec: {display_name: Python 3, language: python, name: python3}
-#   open_the_hood: {title: "Lab 02: Autograd by hand", points: 48, cell_seconds: 60}
+#   open_the_hood: {title: "Lab 02: Autograd by hand", points: 48, preload: [optimizers], cell_seconds: 60}
 # ---
 
 # %% [markdown]
