@@ -41,8 +41,8 @@ def link_faults(phase: PhasePaths, prose: str) -> Iterator[Fault]:
             yield f"the link {match['path']} leads nowhere: expected one of {there}", match.start()
         elif place and place not in anchors(page, page.lab if of_lab else page.lesson):
             message = (
-                f"{match['name']} has no heading with the link #{place}: expected #cell-id= and, "
-                "in lower case with - between words, a heading at the start of a cell"
+                f"{match['name']} has no heading with the link #{place}: expected the words of a "
+                "heading at the start of a cell, as in #cell-id=the-first-step"
             )
             yield message, match.start()
 

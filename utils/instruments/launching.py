@@ -81,7 +81,7 @@ def launch(
 def launch_on(
     device: torch.device, kernel: Any, grid: tuple[int, ...], arguments: dict, warps: int
 ) -> None:
-    """Launch a kernel on a device. If Triton does not compile for the device, interpret it."""
+    """Launch a kernel on a device, or interpret it if Triton does not compile for the device."""
     if accelerator := compiles_for(device):
         with accelerator.current(device):
             kernel[grid](**arguments, num_warps=warps)

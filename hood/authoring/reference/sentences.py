@@ -1,4 +1,4 @@
-"""Descriptions of names from comments and docstrings in the code, as Markdown.
+"""Take the descriptions of names from the code, and return them as Markdown.
 
 The description of a name is the comment in the name's line or above it, or the name's entry under
 ``Attributes`` in the docstring of the class.

@@ -2,7 +2,8 @@
 
 A relative link would lead to files that Jupyter serves from Jupyter's own origin. The browser would
 open these files with the rights of the person who clicks. An absolute link to ``localhost`` would
-open such files, too. Pages make links from HTML, markdown and formulas.
+open such files, too. A notebook and a page of feedback can make a link from HTML, markdown,
+a formula or plain text, so all four are cleaned here.
 """
 
 from __future__ import annotations

@@ -53,9 +53,9 @@ class Sandbox:
     def close(self, meanwhile: Callable[[], object] = lambda: None) -> int:
         """Kill the sandbox, and wait until all its processes have ended.
 
-        An orphaned process becomes the child of another process. So this method calls ``meanwhile``
-        again and again while it waits. Return the kernel's exit status, which is negative if a
-        signal ended the kernel.
+        While it waits, this method calls ``meanwhile`` again and again. One call is not enough: a
+        walk through the tree of processes can miss an orphan, which moves to another parent.
+        Return the kernel's exit status, which is negative if a signal ended the kernel.
         """
         with contextlib.suppress(ProcessLookupError):
             # Linux then kills every process in the sandbox

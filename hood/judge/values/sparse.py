@@ -43,7 +43,7 @@ class SparseKind(Composed):
         inside = ((rows >= 0) & (rows < height) & (columns >= 0) & (columns < width)).all()
         if rows.dtype != np.int64 or columns.dtype != np.int64 or not inside:
             raise NotByValue(
-                "a message with a sparse matrix that has a number outside of its shape"
+                "a message with a sparse matrix whose positions are not integers within its shape"
             )
         of = sparse.coo_array if kind == "array" else sparse.coo_matrix
         return of((data, (rows, columns)), (height, width)).asformat(form)
