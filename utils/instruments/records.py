@@ -15,11 +15,11 @@ RECORDS = Path(__file__).resolve().parents[2] / "benchmarks" / "records"
 def how_to_make(benchmarks: Path) -> str:
     """Return a sentence that says how to make a record.
 
-    A learner's archive has no `benchmarks`, so its sentence says where records are.
+    A learner's archive has no `benchmarks`, so its sentence says where records are made.
     """
     if (benchmarks / "gpu.py").is_file():
         return "run `python -m benchmarks.gpu` on a machine with a GPU"
-    return "recorded GPU runs are in the repository, but not in this copy"
+    return "records are made in the course's repository, on a machine with a GPU"
 
 
 HOW = how_to_make(RECORDS.parent)

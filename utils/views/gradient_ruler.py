@@ -32,7 +32,14 @@ FATES = {
 
 @dataclass(frozen=True)
 class Magnitudes:
-    """The numbers of all, zero and non-finite gradients, and the sizes of the other gradients."""
+    """How many gradients a model has, and how large they are.
+
+    Attributes:
+        count: the number of all gradients.
+        zeros: the number of gradients that are 0.
+        wild: the number of gradients that are infinite or NaN.
+        sizes: the absolute values of the other gradients.
+    """
 
     count: int
     zeros: int
@@ -56,7 +63,7 @@ def gradient_ruler(gradients: Iterable[Tensor]) -> None:
 
     In a live view, a slider sets the loss scale.
 
-    gradients: tensors of float32, such as each parameter's `.grad`. None is left out.
+    gradients: tensors of float32, such as each parameter's `.grad`. A gradient may be None.
 
     Raises ValueError if all gradients are 0, infinite or NaN.
     """
