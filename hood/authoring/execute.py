@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -24,6 +25,11 @@ from hood.phase_paths import environment_with
 CELL_SECONDS = 180  # seconds for a cell of a lesson that the build executes
 LARGEST = 1_000_000  # bytes of an executed lesson
 WIDGET = "application/vnd.jupyter.widget-view+json"
+PRINTED = (
+    "printed "  # begins a markdown cell's tag, before a number that the section's code printed
+)
+NUMBER = re.compile(r"(?<![\w.])\d+(?:,\d{3})*(?:\.\d+)?(?!\w)")
+MARKUP = re.compile(r"(?s)<(style|script)\b.*?</\1>|<[^>]*>")
 IN_CELL = re.compile(r"Cell In\[(\d+)\], line (\d+)")
 KERNEL_FILE = re.compile(r"(?:/[\w.+-]+)*/ipykernel_\d+/\d+\.py")
 PACKAGE_FILE = re.compile(r"(?:/[\w.+-]+)+/(?=site-packages/)")
@@ -136,12 +142,56 @@ def output_problems(text: Text, notebook: NotebookNode, size: int) -> Iterator[P
             if WIDGET in data:
                 message = "the output has a live widget: show a static figure in the build"
                 yield at(text, cell, message)
+    yield from number_problems(text, notebook)
     if size >= LARGEST:
         message = (
             f"the built notebook has {size:,} bytes, expected under {LARGEST:,}: use fewer "
             "or smaller figures"
         )
         yield Problem(text.path, 1, message)
+
+
+def number_problems(text: Text, notebook: NotebookNode) -> Iterator[Problem]:
+    """Yield each number that a text repeats from an output, and that the output does not have.
+
+    A cell of the text names such numbers in tags, for example "printed 37". The number must be in
+    the cell and in an output between the last heading and the cell. The output may have more
+    decimals than the text.
+    """
+    outputs: list[str] = []
+    for cell, node in zip(text.cells, notebook.cells, strict=True):
+        if cell.kind == "markdown" and cell.source.startswith("#"):
+            outputs = []
+        outputs += map(shown, node.get("outputs", ()))
+        for tag in cell.header.get("tags", ()):
+            if not tag.startswith(PRINTED):
+                continue
+            said = numbers(tag)
+            if len(said) != 1 or said[0] not in numbers(cell.source):
+                yield at(text, cell, f"the tag {tag!r} names no number of this cell: remove it")
+                continue
+            decimals = len(tag.partition(".")[2])
+            printed = [one for output in outputs for one in numbers(output)]
+            if said[0] not in (round(one, decimals) for one in printed):
+                near = sorted(printed, key=lambda one: abs(one - said[0]))[:3]
+                nearest = f" (the nearest are {near})" if near else ""
+                message = (
+                    f"the tag {tag!r} names a number that no output since the last heading "
+                    f"has{nearest}: correct the text and the tag"
+                )
+                yield at(text, cell, message)
+
+
+def shown(output: NotebookNode) -> str:
+    """Return the text that a reader sees in an output."""
+    data = output.get("data", {})
+    if page := "".join(data.get("text/html", "")):
+        return html.unescape(MARKUP.sub(" ", page))
+    return "".join(output.get("text", data.get("text/plain", "")))
+
+
+def numbers(text: str) -> list[float]:
+    return [float(number.replace(",", "")) for number in NUMBER.findall(text)]
 
 
 def errors(cell: TextCell, node: NotebookNode) -> list[NotebookNode]:

@@ -126,7 +126,7 @@ for name, t in {"W": W, "W.t()": W.t(), "W[7]": W[7]}.items():
           f"offset {t.storage_offset():3}  "
           f"storage: {storage.nbytes():,} bytes at {storage.data_ptr():#x}")
 
-# %% [markdown]
+# %% [markdown] tags=["printed 153600", "printed 448"]
 # It allocates no bytes: the 153,600 bytes in the second line are the same as in the first line, at the same address. There is one storage with three records. `W.t()` swaps two pairs of integers, and `W[7]` starts reading at element 448. They don't touch the numbers of the weight, so they are just as fast for a much larger weight.
 #
 # So storage and view have different sizes. The storage's size is printed above. The view *reaches* `numel()` elements of `element_size()` bytes each.
@@ -244,7 +244,7 @@ v = W[100:200:2, 8:16]
 print("shape", tuple(v.shape), " strides", v.stride(), " offset", v.storage_offset())
 stride_explorer(v, index=(49, 3))
 
-# %% [markdown]
+# %% [markdown] tags=["printed 6408"]
 # The offset is 100 · 64 + 8 = 6,408. A step down now skips two rows, which is 128 elements. Index −1 means row 49. So `v[-1, 3]` is element 6,408 + 49 · 128 + 3 · 1 = 12,683. If this sum is really everything, we don't need PyTorch: we take the address of the storage, add 4 bytes for each element, and read the float at that address.
 
 # %%
@@ -349,7 +349,7 @@ print(windows[0, :4], windows[1, :4], windows[968, -4:])
 print(f"reached: {windows.numel() * 8:,} bytes, stored: {tokens.numel() * 8:,} bytes")
 stride_explorer(torch.arange(10).as_strided((7, 4), (1, 1)), index=(2, 3))
 
-# %% [markdown]
+# %% [markdown] tags=["printed 248064", "printed 8000"]
 # The strides are (1, 1): a step down and a step right are the same step. The windows look like 248,064 bytes, but cost only 8,000. `Tensor.unfold` is the official function for this. In the explorer, the highlighted number appears along a whole diagonal of the grid, but only once in memory.
 #
 # Such power is dangerous, so make the mistakes here first.
@@ -602,7 +602,7 @@ print(
 )
 attempt(lambda: stretched.add_(1))
 
-# %% [markdown]
+# %% [markdown] tags=["printed 1024"]
 # The new stride is 0: a step down goes nowhere, and finds the same row again. Broadcasting is `expand` on both operands, and `expand` is a view. The stride of 0 also explains the error: 1,024 indices reach one number, and `add_` can't know which of the 1,024 sums it should keep. (`fill_` writes the same number everywhere, so it accepts a stride of 0.)
 #
 # So by hand: each stretched dimension gets stride 0, and so does each added dimension. A dimension that keeps its size keeps its stride. There are two special cases:

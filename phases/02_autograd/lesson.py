@@ -415,7 +415,7 @@ attempt(lambda: written_over(lambda y: y[:2]))
 attempt(lambda: written_over(lambda y: y.detach()))
 attempt(lambda: written_over(lambda y: y.data))
 
-# %% [markdown]
+# %% [markdown] tags=["printed 3.7183"]
 # Two. `.data` is older than the counters: it returns the same bytes with a separate counter. So the gradient is 3.7183, without any error. It should be 2.7183. Today, use `detach()` or `no_grad` in place of `.data`.
 #
 # You can also look at a gradient on its way, or change it: a **hook** is a function that is called with the gradient. Hooks can be in several places. **Predict** the order in which they run.
@@ -429,7 +429,7 @@ h.grad_fn.register_hook(lambda to_inputs, to_outputs: print("through the node:  
 h.register_hook(lambda g: print("on its way to h:   ", g) or g.clamp(max=5.0))
 (h * h).backward()
 
-# %% [markdown]
+# %% [markdown] tags=["printed 10"]
 # The hooks run in the order in which the gradient travels, not in the order of registration. The hook of `h` returned a value, which replaced the gradient: 5 in place of 12, and the node turned it into 10. The hook on the way to `w` sees the gradient of *this* backward, before `AccumulateGrad` adds it. The last hook sees `.grad` after the addition, and may already make an optimizer step with it and free it. DDP ([phase 10](10_distributed.ipynb#cell-id=one-big-batch)) exchanges gradients in such hooks, one for each parameter.
 #
 # A hook belongs to a *value*, not to a name. **Predict.** The next cell puts two hooks on `h`, and between them it writes over `h`. What does each hook see?
@@ -536,7 +536,7 @@ print("w.grad:", w.grad)
 rows = [torch.autograd.grad((w * k), w)[0].item() for k in (1.0, 2.0, 3.0)]
 print("each loss on its own, one backward each:", rows)
 
-# %% [markdown]
+# %% [markdown] tags=["printed 321"]
 # 1·1 + 10·2 + 100·3 = 321. `loss.mean()` chooses a combination, too: it sends 1/32 to every row. To get all rows separately, you need one backward for each row (or one batched call: `torch.func.jacrev`). There is also *forward mode*, which computes the Jacobian times a vector and gives one column for each run. It is better if there are few inputs and many outputs, which is never the case for a loss.
 
 # %% tags=["hide-input"]
@@ -622,7 +622,7 @@ F.cross_entropy(logits, targets).backward()
 print("probabilities\n", torch.softmax(logits, -1).detach())
 print("gradient, times the number of rows\n", 2 * logits.grad)
 
-# %% [markdown]
+# %% [markdown] tags=["printed 0.64", "printed 0.36"]
 # Each entry is the probability, minus 1 at the right word: *what came minus what should have come*, times the row's share of the mean. In the first row, the right word has a probability of 0.64, and it is pulled up by the missing 0.36. In the second row, the model is sure of a wrong word, so the gradient is almost −1 at the right word and almost +1 at this wrong word. If a softmax is sure, its Jacobian is near 0, and hardly any gradient passes through it. With the log after it, the gradient still passes.
 #
 # Now look at MiniGPT, the model of this course: which gradients do the 600 logits of MiniGPT's head get for this sentence?
@@ -815,7 +815,7 @@ def result_written_over(pack):
 attempt(lambda: result_written_over(lambda t: t))
 attempt(lambda: result_written_over(lambda t: t.clone()))
 
-# %% [markdown]
+# %% [markdown] tags=["printed 2.7183", "printed 3.7183"]
 # Neither time. With the copy, no error is needed: the gradient is 2.7183. Without the copy, the gradient is 3.7183 again, as with `.data`, and there is no error. Even hooks that do nothing switch the guard off, because autograd can't know what your pack function did to the tensor. So you must do the check yourself: record `t._version` when you pack, and compare it when you unpack.
 #
 # PyTorch has two checkpoints: an old one, which is a `Function`, and a newer one, which is made of hooks. **Predict.** What does each of them do if an *input* is written over?

@@ -495,7 +495,7 @@ print(
     "still a Parameter, and no graph:", isinstance(wide.weight, nn.Parameter), wide.weight.grad_fn
 )
 
-# %% [markdown]
+# %% [markdown] tags=["printed 0.2", "printed 0.07"]
 # √(2/50) is 0.2. *Fan-in* is the number of terms in each sum of the forward. *Fan-out* is the number of terms in each gradient of the backward. With fan-out, the same weight has a deviation of 0.07, and the output is about a third of the right size. The two forms of the rule have the same deviation but different distributions: the uniform form ends at √3 times the deviation, and the normal form has no limit. All these functions write into the existing tensor (the underscore says so), and no graph records it. A bias needs no such scale: it begins as zeros.
 
 # %% tags=["hide-input"]

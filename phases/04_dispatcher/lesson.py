@@ -66,7 +66,7 @@ with Ops() as log:
     logits = model(tokens)
 print(len(log.names), "operators; the commonest:", Counter(log.names).most_common(5))
 
-# %% [markdown]
+# %% [markdown] tags=["printed 129", "printed 13"]
 # There are 129 operators, and 13 of them are `addmm`, one for each linear layer. That seems right, because [phase 03](03_module.ipynb#cell-id=a-forward-is-a-list-of-decisions) promised it. Then she reads that inference should run under `torch.inference_mode()`. She adds the line and runs the model again.
 #
 # **Predict.** The model, the tokens and the logits are the same. How many operators are there now? How many of them are `addmm`?
@@ -84,7 +84,7 @@ print(
 )
 print("same logits:", torch.equal(logits, same))
 
-# %% [markdown]
+# %% [markdown] tags=["printed 60"]
 # There are 60, and not one `addmm`. The products must have happened, because the logits are the same to the last bit. But the log, which hears *every* operator, heard `linear` instead, and this name was not in the first list. And `torch.no_grad()`, which also switches gradients off, changes almost nothing:
 
 # %%

@@ -1096,7 +1096,7 @@ for shape, share in lost.items():
         print(f"{share:.1%} lost:", *shape, f" best of {min(tried(*shape).values()) * 1e6:.1f} µs")
 print(f"the worst takes {median(worst):.1f} times as long as the best, up to {max(worst):.1f}")
 
-# %% [markdown]
+# %% [markdown] tags=["printed 37", "printed 40", "printed 2.4"]
 # It was in 37 of 40 cases, and the worst choice costs up to a factor of 2.4. So reading is worth a lot: it leaves only a few percent for a GPU to decide. Two of the three misses are a tenth of a microsecond. The third is a real one, and reading didn't predict it. Look up the launches of that case: which kernel was better?
 
 # %%
@@ -1139,7 +1139,7 @@ number(
     wrong={141: "That is the time in float32. An element of bfloat16 has 2 bytes.", 47: "Count again: two tensors are read and one is written."},
 )
 
-# %% [markdown]
+# %% [markdown] tags=["printed 94"]
 # So much for the bound. Now we compare four kernels on the H100, for the same rows. `copy` reads and writes as many bytes and computes nothing. The other three are softmax kernels: ours, the one that `torch.compile` makes from `torch.softmax`, and PyTorch's own. **Predict.** The bound of the forward in float32 is 94 µs. How near does each kernel come to this bound? And is it true that half precision halves the time?
 
 # %%

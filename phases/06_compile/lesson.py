@@ -784,7 +784,7 @@ print(
     sep="\n",
 )
 
-# %% [markdown]
+# %% [markdown] tags=["printed 1228800"]
 # Why? y has two readers, the mean and the product. If it isn't stored, each of them computes it again. Inductor's source has a list of functions that are too expensive for that on a CPU: exp, log, sigmoid, tanh (`should_realize_on_reuse`, in [`torch/_inductor/ir.py`](https://github.com/pytorch/pytorch/blob/v2.13.0/torch/_inductor/ir.py)). And once y is stored, its loop runs over 1,228,800 elements, so it can no longer be merged with the loop over rows.
 #
 # We can test that. **Predict.** Now the gate is a `clamp` in place of a sigmoid. How many passes are there?

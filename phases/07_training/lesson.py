@@ -310,7 +310,7 @@ for seed, (x, _) in enumerate(draws):
     most, (flat, steep) = limit(x)
     print(f"draw {seed}: curvatures {flat:.2f} and {steep:.1f}, so lr must stay below {most:.4f}")
 
-# %% [markdown]
+# %% [markdown] tags=["printed 0.01"]
 # Twice the mean of x² is about 200, and 2 / 200 is 0.01. That was our rate: it was at the edge, and chance decided on which side. So the limit, which is computed from the inputs alone, says before the first step which of the six runs will explode.
 #
 # What happens below the limit? Here is the first draw with four rates, given as shares of its limit. **Predict.** Which is the fastest?
@@ -1145,7 +1145,7 @@ for unscale_first in (True, False):
     scaler.step(optimizer)
     print(f"unscale first: {unscale_first!s:5}  norm seen {norm:9,.0f}   weight {p.item():.7f}")
 
-# %% [markdown]
+# %% [markdown] tags=["printed 131072"]
 # The clip cuts 131,072 down to 1, and then the scaler divides that by 65,536. With SGD the model hardly moves. With AdamW nobody notices, although the clip now means something else. So call `unscale_` first. The scaler remembers that, and doesn't divide again.
 
 # %% [markdown]
@@ -1520,7 +1520,7 @@ for step, sentence in says.items():
     print(f"step {step:3}: yo, hablar, past: {sentence}")
 print("shipped, step 6000:        ", generate("yo", verb="hablar", tense="past"))
 
-# %% [markdown]
+# %% [markdown] tags=["printed 0.54"]
 # (Another machine rounds sums differently, and after 300 steps its sentences differ too.) Not one of these sentences is right. At step 200 the verb is right but the tense is wrong. At step 300 the tense is right, but the verb is another one, and *yo* has the form for *nosotros*. And yet the loss is 0.84, the floor is 0.54, and both baselines are beaten. Most words of a sentence are easy, and the mean over all words hardly shows the one that you care about. A validation that counts right verbs would be worth more than any loss.
 
 # %% [markdown]

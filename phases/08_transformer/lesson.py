@@ -1127,7 +1127,7 @@ for name, shape in (("one scale", (1, -1)), ("one a row", (256, 64)), ("one for 
     came = (codes * scale).reshape(256, 64)[others]
     print(f"{name:11} {(came == 0).float().mean():4.0%} of the others have become 0")
 
-# %% [markdown]
+# %% [markdown] tags=["printed 14"]
 # With a single scale, one wild weight turns all the others into 0. With a scale for each row, it destroys only its own row, and with groups only 31 neighbours. (About 14 in 100 are 0 in any case, because they are smaller than half a step.) Large models do have such weights, and above all such *activations*. That is why a quantized file is full of small scales.
 #
 # Four bits are half a byte, and no tensor has elements of half a byte. So two codes share one byte, and have to be separated again.
@@ -1175,7 +1175,7 @@ for name, how in (("8 bits, a scale a row", (8,)), ("4 bits, a scale a row", (4,
         "changed"
     )
 
-# %% [markdown]
+# %% [markdown] tags=["printed 0.567"]
 # In eight bits, the model is just within the budget of float16, takes a quarter of the bytes, and changes no sentence. In four bits, it is outside the budget by a factor of ten, and half of the sentences are different. And yet the loss of 0.567 changes by a hundredth or less. You know this from the beginning of the lesson: it is a good model, but a different one. If you ask "how much worse is it in four bits?" and look at the perplexity, the answer is "hardly". If you need *the same answers*, compare logits, and you will get another answer.
 #
 # The last question: what does this save? **Predict.** A layer keeps its weight in eight bits. In which dtype does it multiply?

@@ -573,7 +573,7 @@ for row in gpu.result("clocks")["products"]:
         f"{rates[0]:16,.2f} {rates[1]:15.2f}"
     )
 
-# %% [markdown]
+# %% [markdown] tags=["printed 27", "printed 64"]
 # (Each time is the median of nine.) A product takes about 20 µs to order, whatever its size. By the host's clock alone, this GPU would be seven hundred times as fast as it really is. And *done* has a minimum: a product of width 256 has 64 times the work of width 64, but takes no longer. To order, start and wait for any kernel takes 27 µs.
 #
 # Next comes a trace with both host and device. It is *drawn*, so that you see only the pattern. (In *Five bottlenecks* you see two recorded traces.) A small program in `utils.instruments.traces` simulates host and queue, with durations and noise like those of a modern GPU. Nothing in it was measured. The host has three rows: ranges, the operators inside them, and the CUDA calls inside the operators. Below are the device's streams: kernels are blue, copies purple. On the host, waiting is red, launching amber, and the loader green. A line leads from each launch to its kernel. **Predict.** Look at the picture before you read on: where does the host wait, and for what?
@@ -655,7 +655,7 @@ print(
     sorted(then.values(), reverse=True)[:5],
 )
 
-# %% [markdown]
+# %% [markdown] tags=["printed 2457600"]
 # Several blocks have 2,457,600 bytes: 1,024 · 600 float32 numbers, as the curve said. Next are the hidden layers of the MLPs, 1,024 × 256. A running sum that subtracts every freed block is too low as soon as a block from before the record is freed. And a list of addresses without times would contain most of them several times.
 #
 # A different problem is a peak that grows from step to step. **Predict.** Four steps put their losses into a list, in one of three ways. How much memory is in use at the end, for each way?
@@ -792,7 +792,7 @@ for name, function in slow_ways.items():
         ),
     )
 
-# %% [markdown]
+# %% [markdown] tags=["printed 1024"]
 # The loader has its own entry. Its self time is everything in it that isn't an operator, and here that is the disk. You see the loop in the *counts*: 1,024 calls, and one would be enough. The conversion appears as `copy_`, once to float64 and once back, and as a softmax on twice the bytes.
 
 # %% tags=["hide-input"]
@@ -935,7 +935,7 @@ print(
     f"{1e6 * added['graph']:.1f} µs"
 )
 
-# %% [markdown]
+# %% [markdown] tags=["printed 0.13", "printed 0.7"]
 # In the first row *ordered* and *done* are the same number: the device always waits for orders, and a step takes as long as its orders. So the GPU is only nine times as fast as that core, although it can compute hundreds of times as much. The fused optimizer needs fewer orders. The compiled step is *no shorter*. It has fewer kernels, but still well over a hundred. Inductor's Python code orders each of them separately, and the guards are checked first. "reduce-overhead" removes half of the time. Everything outside the graphs remains: the optimizer, the work of autograd, and the compiler's own Python in between. As one graph, the step is ordered in 0.13 ms and done in 0.7 ms, and kernels run for nine tenths of that time. A graph makes no kernel faster. It removes the orders.
 #
 # A graph has its price. Each replay uses the same shapes in the same places of memory. New batches must be copied to where the old ones were. And nothing in the graph may ask for a number.
@@ -956,7 +956,7 @@ for copy in gpu.result("clocks")["copies"]:
     )
 print(" ".join(torch.cuda.set_sync_debug_mode.__doc__.split("Warning:")[1].split()))
 
-# %% [markdown]
+# %% [markdown] tags=["printed 26.8"]
 # That copy takes 26.8 ms, and the host waits all the time. From ordinary memory the driver copies through its own pinned buffer, and meanwhile your Python waits in a call named `cudaMemcpyAsync`. The mode says nothing because it notices only waits inside *PyTorch*, and its documentation warns about that. From pinned memory the same bytes arrive five times as fast, because they are not copied twice. The next line runs at once only with pinned memory *and* `non_blocking`. So if an instrument reports nothing, that proves nothing. Use two of them.
 #
 # In the other direction it is dangerous not to wait: `x.to("cpu", non_blocking=True)` returns before the numbers have arrived. If you read them without `synchronize`, you may read the old contents of that memory.
@@ -1193,7 +1193,7 @@ print(
     (torch.rsqrt(wide_row.half().square().mean()) * 200).item(),
 )
 
-# %% [markdown]
+# %% [markdown] tags=["printed 300", "printed 200"]
 # With 300, the mean is already infinite before `rsqrt`, and `rsqrt` correctly gives 0. With 200 all is well. The step to fix is the square and not the root, although the root's result looked wrong.
 #
 # And you know the fix for training from [phase 07](07_training.ipynb#cell-id=sixteen-bits). Weights, gradients and the optimizer's memory stay in float32, `autocast` uses 16 bits only for products, and a scaler prevents that gradients become 0. Or use bfloat16. It has float32's range, but its gap after 1 is even wider.
@@ -1385,7 +1385,7 @@ for name in ("in pieces", "too large", "full"):
     print(f"{name}:")
     program(name)
 
-# %% [markdown]
+# %% [markdown] tags=["printed 8.74", "printed 61.15", "printed 76.5", "printed 518", "printed 70.39"]
 # The first program has 8.74 GiB in tensors. PyTorch has taken 61.15 GiB more from the driver, and no tensor uses them. The program allocated pieces of 2 MiB, ten in a segment, and kept every eighth. So no segment is empty, PyTorch can't give any segment back, and nowhere are 35 GiB side by side. That is fragmentation. `expandable_segments` helps against it, and the end of the message (cut off here) recommends it. The second program is the easiest: it has 0 bytes and requests 128 GiB on a card of 79 GiB. A shape is wrong. In the third, tensors use 76.5 GiB, and PyTorch has nothing in reserve: the program has kept all its tensors. The 1.5 GiB that it requests are innocent. The message doesn't say *whether* the program leaks. To find out, compare the peak of step 10 with the peak of step 2.
 #
 # The figures include CUDA's own memory, too. It is 518 MiB in the second message, because PyTorch has nothing there. In the first it is 70.39 minus 8.74 and 61.15 GiB. And yes, another program uses the card: process 553, with 1 GiB. (It is the program that made the record.)

@@ -513,7 +513,7 @@ parts = [gradient(h, t) for h, t in zip(hidden.split(sizes), targets.split(sizes
 print(f"unequal shares: off by {(sum(parts) / 4 - big).norm() / length:.2g} of its length")
 print("each share's own gradient:", *(f"{part.norm() / length:.1f}" for part in parts), "lengths")
 
-# %% [markdown]
+# %% [markdown] tags=["printed 6.2"]
 # With unequal shares, the error is longer than the gradient itself. The gradient of twelve words is mostly chance, and 6.2 times as long as the gradient of all words. It counts for a quarter here instead of a fortieth. This is [phase 07](07_training.ipynb#cell-id=a-big-batch-in-pieces)'s problem again: a mean of means is the mean only if all parts have the same number of words. There the parts were micro-batches, and here they are the ranks' shares. You have to add up *the sum and the count*. (DistributedDataParallel doesn't do that for you. It divides by the number of ranks, however large their shares are. We measure that below.) In the lab some shares are empty.
 #
 # The replicas stay equal for ever if four things are the same: the start, the gradients, the optimizer and the number of steps. So at the beginning rank 0's parameters *and buffers* are broadcast. Afterwards nothing is ever compared. (Some buffers are changed by the forward, for example running means. They would still drift apart, because each rank sees different rows. Therefore DDP sends rank 0's buffers again before the next forward.)
@@ -1116,7 +1116,7 @@ computing = 6 * weights * tokens / (box * boxes) / flops_a_second
 print(f"computing {computing:.2f} s, inside a box {inside:.2f} s, between boxes {between:.2f} s")
 print(f"memory: {16 * weights / box / 1e9:.1f} of 80 GB")
 
-# %% [markdown]
+# %% [markdown] tags=["printed 13.5", "printed 0.1"]
 # Don't shard over all ranks. Shard within a box of eight, over the fast wires, and treat the 128 boxes as replicas. Each rank all-reduces only *its eighth* of the gradients, with the 127 other ranks that have the same eighth.
 #
 # Sending inside a box and sending between boxes both take less time than computing now, and can be hidden behind it. A rank needs 13.5 GB of memory in place of 0.1, but there was plenty. This is called hybrid sharding (HSDP). The idea goes further: a *mesh* of ranks can have several directions. Tensor parallelism gets the fastest wires, and sharding the next. Pipeline stages go into distant boxes, because they send little. Data parallelism gets everything else. The latency and bandwidth of each wire, and a count of bytes, decide which goes where. That is what this phase was about.

@@ -108,7 +108,7 @@ for name, size in large.found:
 for T in (32_768, 131_072):
     print(f"{T:,} words: {4 * T * T / 2**30:.0f} GiB for each of these tables")
 
-# %% [markdown]
+# %% [markdown] tags=["printed 64"]
 # It asks for three tables of 64 MiB, for each head and each sentence. Nobody will ever read them. The caller wants 1 MiB. The table is only a step on the way, and it grows with the square of the length.
 #
 # The second trouble is a product itself. In phase 05 a program took one row of the result. Here we write a product in this manner: one program makes one number, from a row of x and a row of y. (So the kernel computes `x @ y.T`. It says how much each word of x resembles each word of y.)
@@ -142,7 +142,7 @@ def loads(kernel, grid, x, y, *args, **constants):
 x, y = torch.randn(8, 16), torch.randn(12, 16)
 print(loads(one_number, (8 * 12,), x, y, 12, CHANNELS=16))
 
-# %% [markdown]
+# %% [markdown] tags=["printed 128", "printed 12", "printed 192"]
 # All 128 numbers of x are loaded 12 times, because y has 12 rows. All 192 numbers of y are loaded 8 times. With 4,096 rows on each side, every number is loaded 4,096 times. For each multiplication and addition there are two loads. No product can have a worse ratio.
 #
 # > **How can a kernel load each number only a few times, for a product and for attention, and never store what nobody reads?**
@@ -177,7 +177,7 @@ for side in (64, 128, 256, 590):
         f"sums in registers {sums / 1024:7.1f} KiB"
     )
 
-# %% [markdown]
+# %% [markdown] tags=["printed 590"]
 # A tile of 590 doesn't fit. Its sums don't fit either: a multiprocessor has 256 KiB of registers, and a tile of 256 × 256 in float32 already needs all of them. So a tile alone can't reach the flat roof.
 #
 # And yet real products do. Here is the record of a product of 8,192 × 8,192, by the library that PyTorch calls. How near to the roof does it come?
@@ -386,7 +386,7 @@ for block, warps in ((32, 4), (64, 4), (128, 4), (128, 8)):
     print(f"{block:3} × {block:<3} {warps} warps: {code.registers:3} registers, stack "
           f"{code.stack:3} bytes, shared {code.shared / 1024:3.0f} KiB\n  {how}")
 
-# %% [markdown]
+# %% [markdown] tags=["printed 96"]
 # 16,384 sums for 128 threads are 128 registers for each thread, half of what a thread can have. Addresses, masks and the inputs need registers as well, and there is not room for all of them. So the compiler puts some values on the *stack*, which is memory. This is called a *spill*. With 8 warps each thread has half as many sums, and nothing spills.
 #
 # Look at the instructions, too. A small tile uses `mma.sync`, in which the 32 threads of one warp multiply. From 64 rows on it is `wgmma`, the H100's own: four warps multiply together, and they read their blocks from shared memory. The last column is the room for the stages. Three are the compiler's default, and two blocks of 128 × 64 in bfloat16 have 32 KiB, which is 96 KiB together. (With `mma.sync` it keeps only two stages.) So you wrote a plain loop, and the compiler made a pipeline of it: it fetches a later piece of K with `cp.async` while it multiplies an earlier one.
@@ -519,7 +519,7 @@ for group in (1, 4, 8, 12, 16, 64):
     strips = len({row for row, _ in tiles}) + len({column for _, column in tiles})
     print(f"groups of {group:2}: {strips:3} strips of {128 * 8192 * 2 / 2**20:.0f} MiB")
 
-# %% [markdown]
+# %% [markdown] tags=["printed 67", "printed 23"]
 # The number falls from 67 to 23, and only the order has changed. How much time that saves, only a GPU can say: the interpreter has no cache.
 
 # %% [markdown]

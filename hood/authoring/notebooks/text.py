@@ -31,7 +31,9 @@ ROLES = (
 HEADER_KEYS = (
     *ROLES,
     "points",  # the points of a cell with `test` or `task`
-    "tags",  # a list, such as `["needs-kernel"]` for a cell that the site leaves out
+    # a list: "needs-kernel" for a cell that the site leaves out, and "printed 37" for a number of
+    # the text that the code above it printed
+    "tags",
 )
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 FORMAT = {"extension": ".py", "format_name": "percent", "comment_magics": False}

@@ -7,7 +7,14 @@ import nbformat.v4 as v4
 import pytest
 
 from hood.authoring import execute
-from hood.authoring.execute import failing_line, kernel_environment, output_problems, run_page, tidy
+from hood.authoring.execute import (
+    failing_line,
+    kernel_environment,
+    number_problems,
+    output_problems,
+    run_page,
+    tidy,
+)
 from hood.authoring.notebooks.notebook import to_notebook
 from hood.authoring.notebooks.text import Refused
 from hood.course import ENGINE
@@ -133,3 +140,45 @@ def test_an_expected_error_is_accepted():
         v4.new_output("error", ename="ValueError", evalue="", traceback=[])
     ]
     assert problems(notebook) == []
+
+
+COUNTED = """
+# %% [markdown]
+# # Numbers
+
+# %%
+numbers
+
+# %% [markdown] tags=["printed {}"]
+# The row has 16,384 numbers, and the mean is 0.84. In 2.5 of them nothing is stored.
+"""
+
+
+@pytest.mark.parametrize(
+    ("said", "shown", "refusal"),
+    [
+        ("16384", {"text/plain": "16384 numbers"}, None),
+        ("0.84", {"text/html": "<p>the mean is <b>0.8416</b></p>"}, None),  # with more decimals
+        ("0.84", {"text/plain": "0.85"}, "(the nearest are [0.85])"),
+        ("16384", {"text/plain": "16384.7"}, "(the nearest are [16384.7])"),
+        ("0.84", {"text/html": "<style>p { opacity: 0.84 }</style><p>0.9</p>"}, "[0.9]"),
+        ("7", {"text/plain": "7"}, "the tag 'printed 7' names no number of this cell"),
+        ("many", {"text/plain": "7"}, "the tag 'printed many' names no number of this cell"),
+    ],
+)
+def test_a_number_that_a_text_repeats_must_be_in_an_output(said, shown, refusal):
+    content = LESSON[: LESSON.index("# %%\n")] + COUNTED.format(said).lstrip("\n")
+    notebook = to_notebook(lesson(content))
+    notebook.cells[-2].outputs = [v4.new_output("display_data", data=shown)]
+    found = [str(problem) for problem in number_problems(lesson(content), notebook)]
+    assert len(found) == (refusal is not None)
+    assert all(refusal in one for one in found)
+
+
+def test_a_number_must_be_in_an_output_of_the_same_section():
+    content = LESSON[: LESSON.index("# %%\n")] + COUNTED.format("0.84").lstrip("\n")
+    content = content.replace("# The row has", "# ## Next\n#\n# The row has")
+    notebook = to_notebook(lesson(content))
+    notebook.cells[-2].outputs = [v4.new_output("display_data", data={"text/plain": "0.84"})]
+    (problem,) = number_problems(lesson(content), notebook)
+    assert "no output since the last heading has: correct" in str(problem)
