@@ -67,11 +67,13 @@ def _(draw):
     weight = 4 * torch.eye(3, 1, dtype=torch.float64)
     yield trained(several, x, weight, bias, [1, 2, 2, 0], 16.0, 4, shown="a loss that rises")
     # whole numbers, which are exact in float32
-    levels = torch.tensor([[1000.0, -1000.0, 0.0], [999.0, 1000.0, -1000.0], [0.0, 1.0, 2.0]])
     for dtype in FLOATS:
-        x, weight, bias = torch.eye(3, dtype=dtype), levels.T.to(dtype), torch.zeros(3, dtype=dtype)
-        yield trained(wide, x, weight, bias, [1, 0, 0], 0.5, 1)
-        yield trained(wide, x, weight, bias, [0, 2, 2], 0.5, 3)
+        for targets, steps in (([1, 0, 0], 1), ([0, 2, 2], 3)):
+            high, rate = draw.integer(900, 1000), draw.integer(2, 6) / 8
+            levels = [[high, -high, 0], [high - 1, high, -high], [0, 1, 2]]
+            x, bias = torch.eye(3, dtype=dtype), torch.zeros(3, dtype=dtype)
+            weight = torch.tensor(levels, dtype=dtype).T
+            yield trained(wide, x, weight, bias, targets, rate, steps)
     # MiniGPT's states are long vectors. A larger learning rate would learn them in one step.
     head = load_minigpt().lm_head
     weight, bias = head.weight.detach().clone(), head.bias.detach().clone()
