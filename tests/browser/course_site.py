@@ -108,5 +108,7 @@ class Reader:
 
     def open(self, path: str) -> Page:
         self.loaded.clear()
-        self.page.goto(f"{self.site}/{path}", wait_until="networkidle")
+        # on a busy machine, the network can be idle before the page's scripts have run
+        self.page.goto(f"{self.site}/{path}")
+        self.page.wait_for_load_state("networkidle")
         return self.page
