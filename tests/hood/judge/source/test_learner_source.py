@@ -11,7 +11,7 @@ def lines(name, cells):
 
 
 def test_the_last_definition_counts():
-    cells = ["def f():\n    return 1\n", "\n\ndef f():\n    return 2\n"]
+    cells = ["def f():\n    return 1\n", "x = 0\n\ndef f():\n    return 2\n"]
     assert lines("f", cells) == [3]
     assert lines("g", cells) == []
 
