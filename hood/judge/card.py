@@ -115,10 +115,8 @@ class VerdictCard(VerdictReport):
         reasons = map(as_sentence, filter(None, (*part.reasons, part.hint)))
         said: list[str] = [in_code(one) for one in reasons]
         if part.example:
-            said.append(
-                "For example, to paste:"
-                f'<pre style="{CODE}"><code>{html.escape(part.example)}</code></pre>'
-            )
+            call = f'<code style="background:none">{html.escape(part.example)}</code>'
+            said.append(f'For example, to paste:<pre style="{CODE}">{call}</pre>')
         more = "".join(f"<div>{one}</div>" for one in said)
         title = f"<b>{in_code(part.name)}</b> ({part.share})"
         if part.later:

@@ -26,7 +26,8 @@ def sheets(data: bytes) -> Iterator[Sheet]:
             continue
         used = {name: int(at) for name, at in USED.findall(page)}
         (at,) = re.findall(rb"/Contents (\d+) 0 R", page)
-        text, pictures, size, letter_of = "", 0, 2, {}
+        text, pictures, size = "", 0, 2
+        letter_of: dict[int, str] = {}
         for font, codes, other in DRAWN.findall(stream(objects[int(at)])):
             if font:
                 size, letter_of = letters(objects, used[font])
