@@ -12,3 +12,9 @@ def in_code(text: str) -> Markup:
         pieces[-2:] = ["`".join(pieces[-2:])]
     marked = [f"<code>{p}</code>" if k % 2 else p for k, p in enumerate(pieces)]
     return Markup("".join(marked))
+
+
+def as_sentence(text: str) -> str:
+    """Return the text with a capital first letter and a full stop."""
+    text = text[:1].upper() + text[1:]
+    return text if text.endswith((".", "?", "!", "…")) else f"{text}."

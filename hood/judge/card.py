@@ -10,7 +10,7 @@ from IPython import get_ipython
 from IPython.display import display
 
 from hood.judge import history
-from hood.judge.backquotes import in_code
+from hood.judge.backquotes import as_sentence, in_code
 from hood.judge.report import PartWords, VerdictReport
 from hood.palette import colour
 from hood.verdict import FULL, Status, Verdict
@@ -28,6 +28,7 @@ CODE = (
     "font-size:var(--jp-code-font-size,13px);color:inherit;"
     "background:var(--jp-cell-editor-background,rgba(127,127,127,.12))"
 )
+LIST = "list-style:none;margin:0;padding:0"
 COLOURS = {Status.RIGHT: "right", Status.WRONG: "wrong"}  # names in the palette
 
 
@@ -70,9 +71,15 @@ class VerdictCard(VerdictReport):
         """Return the card. All texts in it are escaped, because the learner wrote some of them."""
         verdict, full = self.verdict, self.verdict.status in FULL
         attempted = verdict.status is not Status.NOT_ATTEMPTED
-        inner = [f"<div><b>{self.total()}</b>{self._bar()}</div>"]
-        if attempted:
-            inner += map(self._part, self.parts())
+        heading = f"{html.escape(verdict.check)}: {self.total()}"
+        inner = [
+            f'<div role="heading" aria-level="3" aria-label="{heading}"><b>{self.total()}</b></div>'
+            + self._bar()
+        ]
+        if attempted and not verdict.parts:
+            inner.append(f"<div>{in_code(as_sentence(verdict.problem))}</div>")
+        elif attempted:
+            inner += [f'<ul style="{LIST}">', *map(self._part, self.parts()), "</ul>"]
         else:
             inner.append("<div>Not attempted yet.</div>")
         if not full and verdict.section:
@@ -105,21 +112,21 @@ class VerdictCard(VerdictReport):
 
     def _part(self, part: PartWords) -> str:
         ground = _colour(part.status)
-        said: list[str] = [in_code(one) for one in filter(None, (*part.reasons, part.hint))]
+        reasons = map(as_sentence, filter(None, (*part.reasons, part.hint)))
+        said: list[str] = [in_code(one) for one in reasons]
         if part.example:
-            said.append(
-                f'For example, to paste:<pre style="{CODE}">{html.escape(part.example)}</pre>'
-            )
+            call = f'<code style="background:none">{html.escape(part.example)}</code>'
+            said.append(f'For example, to paste:<pre style="{CODE}">{call}</pre>')
         more = "".join(f"<div>{one}</div>" for one in said)
         title = f"<b>{in_code(part.name)}</b> ({part.share})"
         if part.later:
             more += self._to_read(part.reads) if part.reads else ""
             title, more = "", _folded(f"{title}: {in_code(part.brief)}", more)
         return (
-            '<div style="display:flex;gap:10px;margin-bottom:6px">'
+            '<li style="display:flex;gap:10px;margin:0 0 6px">'
             f'<div style="flex:0 0 62px;color:#fff;background:{ground};border-radius:3px;'
             f'font-size:12px;text-align:center;height:20px;line-height:20px">{part.word}</div>'
-            f'<div style="flex:1;min-width:0">{title}{more}</div></div>'
+            f'<div style="flex:1;min-width:0">{title}{more}</div></li>'
         )
 
 

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from IPython import get_ipython
 from IPython.display import display
 
+from hood.judge.backquotes import as_sentence
 from hood.verdict import FULL, VERDICT_MIME, Status, Verdict, in_points
 
 INDENT = " " * 11
@@ -76,6 +77,18 @@ class VerdictReport:
         if verdict.status not in FULL and verdict.section:
             lines.append(f"  read: lesson {verdict.lesson}, “{verdict.section}”")
         return "\n".join(lines)
+
+    def heard(self) -> str:
+        """Return a new verdict in words to hear: the points, and the first mistake."""
+        verdict = self.verdict
+        wrong = next((part for part in self.parts() if part.status is Status.WRONG), None)
+        said = [verdict.problem] if not verdict.parts else []
+        if verdict.status is Status.NOT_ATTEMPTED:
+            said = ["not attempted yet"]
+        elif wrong:
+            said = [f"{wrong.word}: {wrong.name}", *wrong.reasons]
+        sentences = map(as_sentence, filter(None, said))
+        return " ".join([f"{verdict.check}: {self.total()}.", *sentences]).replace("`", "")
 
     def total(self) -> str:
         """Return the points. Withheld points are not part of the maximum."""

@@ -3,6 +3,9 @@
 The clock is above the cell's outputs, and disappears when the cell ends. In the saved notebook, an
 empty output is in the clock's place.
 
+JupyterLab lets no screen reader read out a new output. So words about a new verdict also go through
+the clock's place: a handler there adds them to a log of the page, which is read out.
+
 Importing this module starts the clock. `utils.views` imports it for lessons, and `check` for labs.
 A build and the grading of a class have no clock, because nobody watches them.
 """
@@ -21,6 +24,21 @@ from hood.audience import can_move
 
 UNNOTICED = 2.0  # after this many seconds, a cell gets a clock
 EVERY = 0.5  # seconds between two updates of the clock
+# A log must be in the page before its lines, or a screen reader misses them. Every second line ends
+# in a space, because Orca leaves out a line that is the same as the last one. The browser calls the
+# handler even if the cell has ended and its output is already replaced.
+HEARD = """
+const log = document.getElementById('open-the-hood-log') ?? document.createElement('div');
+const line = document.createElement('div');
+log.odd = !log.odd;
+line.textContent = this.dataset.said + (log.odd ? '' : '\\u00a0');
+log.id = 'open-the-hood-log';
+log.setAttribute('role', 'log');
+log.style = 'position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)';
+if (!log.isConnected) document.body.append(log);
+setTimeout(() => log.append(line), 300);
+setTimeout(() => line.remove(), 30000);
+"""
 
 
 class _Clock:
@@ -45,6 +63,16 @@ class _Clock:
         shown_by = (sys.stdout, "write"), (sys.stderr, "write"), (shell.display_pub, "publish")
         self._watched = [(owner, name, self._noticing(owner, name)) for owner, name in shown_by]
         self._thread.start()
+
+    def announce(self, words: str) -> None:
+        """Let a screen reader say words. The saved notebook does not have them."""
+        handler = escape(" ".join(HEARD.split()))
+        page = (
+            f'<style onload="{handler}" data-said="{escape(words)}">.open-the-hood-log{{}}</style>'
+        )
+        with self._lock:
+            if self._place is not None:  # the cell has shown something
+                update_page(self._place, page)
 
     def stop(self, result: Any = None) -> None:
         """End the clock. `result` is IPython's result of the cell that has ended."""
@@ -100,6 +128,12 @@ _of_this_cell: _Clock | None = None
 def say(what: str) -> None:
     if _of_this_cell is not None:
         _of_this_cell.what = what
+
+
+def announce(words: str) -> None:
+    """Let a screen reader say what the running cell has just shown, such as a verdict."""
+    if _of_this_cell is not None:
+        _of_this_cell.announce(words)
 
 
 def stop(result: Any = None) -> None:

@@ -54,7 +54,9 @@ def show_verdict(name: str) -> None:
     defined = shell.user_ns if shell else {}
     missing = [one for one in check.names if one not in defined]
     if missing:
-        print(f"not defined yet: {', '.join(missing)}. Run the cells above this one first.")
+        said = f"not defined yet: {', '.join(missing)}. Run the cells above this one first."
+        print(said)
+        cell_clock.announce(said)
         return
     try:
         cell_clock.say(f"checking {name}")
@@ -69,6 +71,7 @@ def show_verdict(name: str) -> None:
     warned = dict.fromkeys(f"{one.category.__name__}: {one.message}" for one in heard)
     card = VerdictCard(verdict, phase.number, lambda reads: link_to(phase, reads, where), warned)
     card.show()
+    cell_clock.announce(card.heard())
     asked = partial(show_solution, opened=True)
     what_now.show(name, VerdictReport._repr_mimebundle_(card), asked)
     if verdict.status in FULL and shell:

@@ -91,6 +91,7 @@ def show_verdict(name: str) -> None:
         print("You started a newer check, which replaced this one.")
     elif said["card"]:
         display(said["card"], raw=True, metadata=history.stamp())
+        cell_clock.announce(said["card"].get("text/plain", "").partition("\n")[0])
         what_now.show(name, said["card"])
     else:
         print(f"There is no verdict after {PATIENCE:.0f} s. Try again later.")

@@ -25,7 +25,7 @@ from hood.metadata import KEY
 from tests.browser.conftest import MILLISECONDS
 from tests.browser.course_site import LAB, LESSON, START
 from tests.browser.pictures import CHANGE, THEMES, verdict_notebook, view_notebook
-from tests.browser.test_journeys import choose, opened
+from tests.browser.test_journeys import choose, opened, run
 from tests.browser.test_one_origin import served
 from tests.hood.classroom.feedback import test_page as feedback
 from tests.hood.classroom.marking.classroom import make_classroom
@@ -324,6 +324,42 @@ def test_axe_finds_no_fault_in_the_outputs_of_a_notebook(notebook):
     in_jupyterlab(page, "light")
 
 
+# Removes the page's log, and notes with which text a new log comes into the page.
+WATCH = """() => {
+  document.getElementById("open-the-hood-log")?.remove();
+  window.begun = [];
+  new MutationObserver((records) => records.forEach((one) => one.addedNodes.forEach((node) => {
+    if (node.id === "open-the-hood-log") window.begun.push(node.textContent);
+  }))).observe(document.body, {childList: true});
+}"""
+
+
+def test_a_new_verdict_is_read_out_and_its_card_has_an_order(notebook):
+    page = notebook.page
+    graded = notebook.locator(".jp-CodeCell").filter(has_text='check("byte_offset")')
+    page.evaluate(WATCH)
+    run(page, graded)
+    log = page.get_by_role("log").and_(page.locator("#open-the-hood-log"))
+    expect(log).to_have_text(re.compile(r"^byte_offset: 0 of 3 points\. Not yet: contiguous"))
+    assert page.evaluate("window.begun") == [""]  # a log is heard only if it is there before
+    expect(graded.locator("[data-said]")).to_have_count(0)  # or the words would come again
+    expect(graded).to_match_aria_snapshot(CARD)
+
+
+CARD = r"""
+- 'heading "byte_offset: 0 of 3 points" [level=3]'
+- list:
+  - listitem:
+    - text: /^not yet contiguous tensors \(0 of 1\) “elements for bytes”.+ to paste:$/
+    - code: /^byte_offset\(.+ expected \d+, got \d+$/
+  - listitem:
+    - text: not yet
+    - group: /^views with an offset \(0 of 1\)/
+- text: "To read:"
+- link "lesson 01, “The address of one element”"
+"""
+
+
 def test_a_live_view_says_what_it_shows(notebook):
     view = notebook.locator(".open-the-hood-live").first
     slider = view.get_by_role("slider", name="dim 0")
@@ -441,6 +477,8 @@ def test_a_view_of_the_site_says_what_it_shows(window, site):
     window.evaluate(UNFOLD)
     view = window.locator(".view").first
     slider, said = view.get_by_role("slider", name="step"), view.get_by_role("status")
+    expect(slider).to_have_attribute("aria-valuetext", "1")
+    expect(view.get_by_role("img")).to_have_attribute("alt", re.compile("step 1 of 5"))
     for key, place in (("ArrowLeft", "0"), ("ArrowRight", "1")):
         slider.press(key)
         expect(view).to_have_attribute("data-at", place)
@@ -510,6 +548,34 @@ MOVING = """() => [...document.querySelectorAll("*")].filter((one) => {
   const moves = transitionDuration.split(",").some((time) => parseFloat(time) > 0);
   return moves || animationName !== "none" || scrollBehavior === "smooth";
 }).map((one) => one.outerHTML.slice(0, 100))"""
+
+
+def test_feedback_is_heard_in_the_order_mark_status_mistake_call_and_link(window, pages):
+    window.goto((pages / "feedback.html").as_uri())
+    exercise = window.get_by_role("article").filter(has=window.get_by_text("sliced"))
+    expect(exercise).to_match_aria_snapshot(EXERCISE)
+
+
+EXERCISE = r"""
+- heading "1 · Views of x views" [level=2]
+- paragraph: 1 of 3 points
+- list:
+  - listitem:
+    - text: right
+    - paragraph: fresh (1 of 1)
+  - listitem:
+    - text: not yet
+    - paragraph: sliced (0 of 1)
+    - paragraph: "“a name”: a sentence about it."
+    - paragraph: "For example, to paste into your notebook:"
+    - code: /^views\(1\) .+expected 2, got/
+  - listitem:
+    - text: not yet
+    - group: /^turned \(0 of 0.5\)/
+- paragraph:
+  - text: "To read again:"
+  - link /lesson 01, /
+"""
 
 
 def test_nothing_moves_for_readers_who_ask_for_no_motion(window, site, pages):

@@ -31,6 +31,7 @@ from hood.metadata import FRAMES_MIME as MIME
 from hood.phase_paths import PhasePaths
 
 VIEWS = "views.json"
+FORM = 2  # of that file; with another number, all pictures are made again
 Views = dict[str, dict[str, Any]]  # the views of a page, by cell, then by output
 
 
@@ -75,7 +76,7 @@ def frames_of(
 
 def rests_on(text: Text, root: Path) -> str:
     """Return a hash of everything that the pictures of a lesson's views depend on."""
-    return digest(json.dumps([lesson_digest(text, root), versions(root)]).encode())
+    return digest(json.dumps([lesson_digest(text, root), versions(root), FORM]).encode())
 
 
 def keep(notebook: NotebookNode, folder: Path) -> None:
@@ -95,9 +96,11 @@ def keep(notebook: NotebookNode, folder: Path) -> None:
             script = f"hood.views[{json.dumps(name)}] = {json.dumps(moving, ensure_ascii=False)};\n"
             (fresh / base).write_bytes(picture)
             (fresh / f"{name}.js").write_text(script, encoding="utf-8")
+            first = ",".join(str(control["start"]) for control in frames["controls"])
             views.setdefault(cell.id, {})[str(number)] = {
                 "name": name,
                 "base": base,
+                "words": frames["frames"][first][1],
                 "controls": frames["controls"],
                 "places": list(frames["frames"]),
             }

@@ -184,19 +184,24 @@ def picture(site: Path, address: str, alt: str, page: Page) -> str:
 
 
 def moving(view: View, image: re.Match[str], page: Page, site: Path) -> str:
-    """Return a view with its controls. The first touch of a control loads the pictures."""
+    """Return a view with its controls. The first touch of a control loads the pictures.
+
+    The first picture may show another step than the notebook's image.
+    """
     base = f"{VIEWS}/{view['base']}"
     script = uri(f"{VIEWS}/{view['name']}.js", page.docname)
     places = [[int(at) for at in key.split(",")] for key in view["places"]]
     controls = "".join(
         control(one, sorted({key[at] for key in places})) for at, one in enumerate(view["controls"])
     )
-    name = f'role="group" aria-label="{image[3]}" ' if image[3] else ""
+    words = escape(view["words"])
+    same = words == image[1]
+    name = f'role="group" aria-label="{image[3]}" ' if image[3] and same else ""
     return (
         f'<div class="view" {name}data-view="{view["name"]}" data-src="{script}" '
         f'data-places="{json.dumps(places, separators=(",", ":"))}">'
         f'<div class="controls">{controls}</div><figure class="card"><div class="stage">'
-        f"{picture(site, base, image[1], page)}</div></figure>{caption(image[3])}"
+        f"{picture(site, base, words, page)}</div></figure>{caption(image[3] if same else words)}"
         '<p role="status"></p></div>'
     )
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from hood.classroom.formats.words import as_sentence, duration, percent
-from hood.judge.backquotes import in_code
+from hood.classroom.formats.words import duration, percent
+from hood.judge.backquotes import as_sentence, in_code
 from hood.palette import palette
 from hood.verdict import in_points
 

@@ -3,12 +3,6 @@
 from __future__ import annotations
 
 
-def as_sentence(text: str) -> str:
-    """Return the text with a capital first letter and a full stop."""
-    text = text[:1].upper() + text[1:]
-    return text if text.endswith((".", "?", "!", "…")) else f"{text}."
-
-
 def percent(value: float) -> str:
     """Return a share as a whole percentage."""
     return f"{value:.0%}".replace("%", "\N{NO-BREAK SPACE}%")

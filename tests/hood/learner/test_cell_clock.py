@@ -93,6 +93,13 @@ def test_a_cell_that_raises_keeps_its_error_and_its_clock_ends(client):
     assert run_cell(client, "import threading; print(threading.active_count())")[1] == ""
 
 
+def test_words_to_hear_are_in_the_clocks_place_and_are_not_saved(client):
+    said = "print(1, flush=True); clock.announce('a < b')"
+    shown, _ = run_cell(client, said)
+    assert any('data-said="a &lt; b"' in data.get("text/html", "") for data in shown)
+    assert outputs(client, said) == [{}, "1\n"]
+
+
 def test_a_progress_bar_takes_the_place_of_the_clock(client):
     run_cell(client, "from utils.notebook.progress_bar import progress_bar")
     shown, _ = run_cell(client, "for _ in progress_bar(range(3), 'trying'): time.sleep(0.7)")

@@ -22,9 +22,11 @@ function answerDrill(form) {
   const drill = decode(form.dataset.drill);
   // Text that readers without scripts can unfold. For a number: the reason for the right answer, then
   // the reasons for mistakes. For a choice: the reason for each option.
-  const folded = document.createElement("template");
+  const folded = document.createElement("div");
+  folded.className = "folded"; // seen on paper
   folded.innerHTML = form.querySelector("noscript").textContent;
-  const words = folded.content.querySelectorAll("details > div");
+  form.append(folded);
+  const words = folded.querySelectorAll("details > div");
   const reasons = [...words].map((each) => each.innerHTML);
   const output = form.querySelector("output");
   const tell = (tone, ...words) => {
@@ -275,6 +277,3 @@ for (const [id, drawer] of [["__navigation", ".sidebar-drawer"], ["__toc", ".toc
 document.querySelectorAll("form.drill").forEach(answerDrill);
 document.querySelectorAll(".view").forEach(moveView);
 document.querySelectorAll("div.source").forEach(offerCopy);
-window.addEventListener("beforeprint", () => {
-  document.querySelectorAll("details.prediction").forEach((fold) => (fold.open = true));
-});
