@@ -118,7 +118,7 @@ class Progress(BaseModel):
     state: State
     place: int = 0
     seconds: float = 0.0
-    card: dict[str, str] = {}
+    card: dict[str, Any] = {}
 
     @classmethod
     def of(cls, job_id: str, progress: JobProgress) -> Self:

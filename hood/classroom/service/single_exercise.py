@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import nbformat
 from nbformat.notebooknode import NotebookNode
@@ -29,7 +30,7 @@ from hood.grader.submission.notes import NoteKind
 from hood.grader.submission.rebuild import is_owned
 from hood.judge.card import VerdictCard
 from hood.metadata import KEY
-from hood.verdict import Verdict
+from hood.verdict import VERDICT_MIME, Verdict
 
 LEAST_SECONDS, PARTS = 10, 3  # the smallest limit of a cell, and the divisor of its usual limit
 NO_VERDICT = (
@@ -190,8 +191,11 @@ def left_out_cells(result: Result) -> bool:
     return any(note.kind is NoteKind.OWN_TIME for found in notes for note in found)
 
 
-def card_of(verdict: Verdict, root: Path, shows: Mapping[str, bool]) -> dict[str, str]:
+def card_of(verdict: Verdict, root: Path, shows: Mapping[str, bool]) -> dict[str, Any]:
     """Return the card that shows a verdict to its learner: a MIME bundle of plain text and HTML.
+
+    The bundle also has the verdict's status and points for the learner's own page of progress. It
+    does not have the whole verdict, because a verdict contains the seed of its cases.
 
     Args:
         root: the course's folder, which is needed for links to lessons.
@@ -202,4 +206,5 @@ def card_of(verdict: Verdict, root: Path, shows: Mapping[str, bool]) -> dict[str
     site = lesson_url(root)
     link = lambda reads: section_on_site(shown.lesson, reads, site, root)  # noqa: E731
     bundle = VerdictCard(shown, shown.lesson, link)._repr_mimebundle_()
-    return {kind: bundle[kind] for kind in ("text/plain", "text/html")}
+    known = {"status": shown.status, "earned": shown.earned}
+    return {kind: bundle[kind] for kind in ("text/plain", "text/html")} | {VERDICT_MIME: known}

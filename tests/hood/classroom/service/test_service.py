@@ -19,6 +19,7 @@ from hood.classroom.service.app import MAX_BODY
 from hood.classroom.service.door import BODY_SECONDS
 from hood.classroom.service.queue import Queue
 from hood.learner import service as client
+from hood.verdict import VERDICT_MIME
 from tests.hood.classroom.service.serving import ENDLESS, Service, asked, make_served
 from tests.hood.tiny import ANSWERS, LAB, nbgrader, released, solved, source_notebook
 from tests.patience import PATIENCE, eventually
@@ -47,6 +48,7 @@ def test_a_verdict_has_the_same_card_as_in_a_notebook(service):
     assert said["state"] == "done"
     assert said["card"]["text/plain"].startswith("twice: 2 of 2 points")
     assert "<b>2 of 2 points</b>" in said["card"]["text/html"]
+    assert said["card"][VERDICT_MIME] == {"status": "right", "earned": 2.0}
     said = service.check("marta", SQUARED)
     assert "You multiplied the tensor by itself." in said["card"]["text/plain"]
     assert "for example" in said["card"]["text/plain"]

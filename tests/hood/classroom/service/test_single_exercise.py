@@ -9,7 +9,7 @@ from hood.classroom.service.single_exercise import Labs, card_of, exercise_alone
 from hood.grader.batch.intake import read_lab
 from hood.grader.batch.job import as_file
 from hood.grader.course import open_course
-from hood.verdict import PartResult, Status, Verdict
+from hood.verdict import VERDICT_MIME, PartResult, Status, Verdict
 from tests.hood.tiny import LAB, make_course, released, source_notebook, write
 
 
@@ -101,5 +101,6 @@ def test_a_card_shows_what_the_class_shows_and_no_path_of_this_machine(course):
     assert "You squared it." in card["text/plain"]
     assert str(course.root) not in card["text/html"] + card["text/plain"]
     assert "<script>" not in card["text/html"]
+    assert card[VERDICT_MIME] == {"status": "wrong", "earned": 0.0}  # and no seed
     hidden = card_of(verdict, course.root, {**shows, "misconceptions": False})
     assert "squared it" not in str(hidden)
