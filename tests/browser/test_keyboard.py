@@ -10,11 +10,17 @@ import pytest
 from nbformat.sign import NotebookNotary
 from playwright.sync_api import Locator, Page, expect
 
+from hood.classroom.service.app import make_app
+from hood.classroom.service.dispatcher import Dispatcher
+from hood.classroom.service.people import OfFile
 from hood.learner import copies
 from hood.learner.contents import PHASES
 from hood.learner.lab_file import read_lab
 from hood.phase_paths import ROOT
+from tests.browser import course_site
 from tests.browser.test_journeys import opened
+from tests.browser.test_one_origin import served
+from tests.hood.classroom.marking.classroom import make_classroom, recorded
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow(60)]
 
@@ -22,16 +28,17 @@ HELLO = PHASES[0].name
 START, LESSON = "work/start.ipynb", f"work/lesson_{HELLO}.ipynb"
 LAB = f"{HELLO}/{HELLO}.ipynb"
 PAGE = ROOT / "docs" / "how-to" / "keyboard.md"
-ROW = re.compile(r"^\| (.+?) \| (\w+) \*(.+?)\* \| (.*?) ?\|$", re.MULTILINE)
+ROW = re.compile(r"^\| (`.+?|type .+?) \|(?: (\w+) \*(.+?)\*)? \| (.*?) ?\|$", re.MULTILINE)
 PRESSED = re.compile(r"(type )?`([^`]+)`( until)?")
 SEEN = re.compile(r"(?:(\w+) )?\*(.+?)\*")
 ROLES = {"link": "link", "button": "button", "slider": "slider", "field": "textbox"}
+ROLES |= {"box": "checkbox"}
 PLACES = {"cell": ".jp-Cell", "code": ".cm-content", "fold": "summary"}
 MOST = 60  # of one key, until the focus is there
 
 
 class Row(NamedTuple):
-    """A row of a table: keys; the kind and the name of what has the focus; what happens."""
+    """A row of a table: keys; the kind and the name of what has the focus, if any; what happens."""
 
     keys: str
     kind: str
@@ -54,13 +61,13 @@ def named(page: Page, kind: str, name: str) -> Locator:
     return page.locator(PLACES[kind], has_text=name) if kind in PLACES else page.get_by_text(name)
 
 
-def follow(page: Page, table: list[Row]) -> None:
+def follow(page: Page, table: list[Row], token: str = "") -> None:
     """Press the keys of a table. After each row, look at the focus, and for what is in italics."""
     for row in table:
         there = named(page, row.kind, row.name).and_(page.locator(":focus"))
         for typed, key, until in PRESSED.findall(row.keys):
             if typed:
-                page.keyboard.type(key)
+                page.keyboard.type(token if key == "your token" else key)
                 continue
             page.keyboard.press(key)
             for _ in range(MOST if until else 0):
@@ -68,11 +75,10 @@ def follow(page: Page, table: list[Row]) -> None:
                 if there.count():
                     break
                 page.keyboard.press(key)
-        expect(there, str(row)).to_have_count(1)
         found = [named(page, *one).filter(visible=True).first for one in SEEN.findall(row.happens)]
-        for one in found:
+        for one in [there] * bool(row.kind) + found:
             expect(one, str(row)).to_be_visible()
-        for one in found if "window shows" in row.happens else [there]:
+        for one in found if "window shows" in row.happens else [there] * bool(row.kind):
             expect(one, str(row)).to_be_in_viewport()
 
 
@@ -97,3 +103,26 @@ def test_keys_lead_through_a_lesson_and_its_lab_in_jupyterlab(desk, learners):
     expect(desk.locator(".jp-mod-current.jp-mod-dirty")).to_have_count(0)
     saved = read_lab(PHASES[0], learners.course / "work" / LAB)
     assert [one.passing for one in saved.exercises] == [True, False]
+
+
+def test_keys_lead_through_the_site(profile, site):
+    context = profile.browser.new_context(viewport={"width": 1280, "height": 900})
+    context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page = context.new_page()
+    page.goto(f"{site[0]}/{course_site.START}")
+    follow(page, rows("The site"))
+    page.goto(f"{site[0]}/{course_site.LESSON}")
+    follow(page, rows("A lesson on the site"))
+    context.close()
+
+
+def test_keys_lead_through_the_marking_of_two_answers(profile, tmp_path):
+    course = make_classroom(tmp_path / "course", {"ana_a": "Because.", "bo_b": "No."})
+    people = OfFile(course.root, ["marta"])
+    context = profile.browser.new_context(viewport={"width": 1280, "height": 900})
+    with served(make_app(Dispatcher(course, workers=0), people)) as port:
+        page = context.new_page()
+        page.goto(f"http://127.0.0.1:{port}/marking/")
+        follow(page, rows("Marking"), people.token("marta"))
+    context.close()
+    assert sorted(recorded(course, one)[0] for one in ("ana_a", "bo_b")) == [1.0, 2.5]
