@@ -76,7 +76,11 @@ def follow(page: Page, table: list[Row], token: str = "") -> None:
                     break
                 page.keyboard.press(key)
         found = [named(page, *one).filter(visible=True).first for one in SEEN.findall(row.happens)]
-        for one in [there] * bool(row.kind) + found:
+        if row.kind:
+            expect(there, str(row)).to_have_count(1)
+        if "Wait" in row.happens:  # the foot of the window still shows the notebook before
+            page.wait_for_timeout(2000)
+        for one in found:
             expect(one, str(row)).to_be_visible()
         for one in found if "window shows" in row.happens else [there] * bool(row.kind):
             expect(one, str(row)).to_be_in_viewport()
