@@ -194,7 +194,8 @@ def test_axe_finds_faults(window):
 
 @pytest.mark.parametrize("path", SITE)
 def test_axe_finds_no_fault_on_the_site(window, site, path):
-    window.goto(f"{site[0]}/{path}", wait_until="networkidle")
+    window.goto(f"{site[0]}/{path}")
+    window.wait_for_load_state("networkidle")
     assert faults(window) == []
 
 
