@@ -602,7 +602,7 @@ number(
 
 # %%
 lines, following = (part[:16] for part in training_lines())
-parameters = {name: one.detach() for name, one in model.named_parameters()}
+parameters = {name: tensor.detach() for name, tensor in model.named_parameters()}
 
 
 def line_loss(parameters, line, following):
@@ -630,7 +630,7 @@ for row in lengths.argsort(descending=True)[:3]:
     print(f"{lengths[row]:.2f}  {load_tokenizer().decode(lines[row])}")
 
 # %% [markdown]
-# It calls 631 for sixteen lines, and as many for four. (An irregular verb pulls hardest, *pedir*.) Where did the loop go? `vmap` and `grad` are keys:
+# It calls 633 for sixteen lines, and as many for four. (An irregular verb pulls hardest, *pedir*.) Where did the loop go? `vmap` and `grad` are keys:
 
 # %%
 def keys_inside(x):
@@ -638,8 +638,8 @@ def keys_inside(x):
     return x.sum()
 
 
-vmap(keys_inside)(torch.ones(16, 3))
-grad(keys_inside)(torch.ones(3))
+sums = vmap(keys_inside)(torch.ones(16, 3))
+gradient = grad(keys_inside)(torch.ones(3))
 
 # %% [markdown]
 # `vmap` wraps its tensor. The function sees one row, and the wrapper holds all of them and brings the key FuncTorchBatched. The slot there has a *batching rule*, which calls an operator once for all rows: here, `sum` becomes a sum along a dimension. `grad` brings FuncTorchGradWrapper, and its autograd is separate from yours. These layers can be stacked, because each calls the next one below. For example, `jvp` computes the derivative along a direction v. So the `jvp` of a `grad` is the Hessian times v, and nobody has to make the Hessian.
