@@ -1,7 +1,7 @@
 # ---
 # jupyter:
 #   kernelspec: {display_name: Python 3, language: python, name: python3}
-#   open_the_hood: {title: "Lab 04: The dispatcher", points: 44, cell_seconds: 60, preload: [flops, optimizers]}
+#   open_the_hood: {title: "Lab 04: The dispatcher", points: 44, cell_seconds: 60, preload: [flops, derivatives]}
 # ---
 
 # %% [markdown]
