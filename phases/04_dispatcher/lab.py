@@ -1,21 +1,21 @@
 # ---
 # jupyter:
 #   kernelspec: {display_name: Python 3, language: python, name: python3}
-#   open_the_hood: {title: "Lab 04: The dispatcher", points: 38, cell_seconds: 60, preload: [flops]}
+#   open_the_hood: {title: "Lab 04: The dispatcher", points: 44, cell_seconds: 60, preload: [flops, derivatives]}
 # ---
 
 # %% [markdown]
 # # Lab 04: The dispatcher
 #
-# Eight exercises and one question, 38 points, about three hours. They follow
-# [lesson 04](../../notebooks/04_dispatcher.ipynb). In the first exercise you predict what the dispatcher
-# does. In the fourth you write a dispatcher. In the last you count every operator that MiniGPT
-# calls in its forward and its backward.
+# Ten exercises and one question, 44 points, about three hours without the *further* exercises 10
+# and 11, which take forty minutes more. They follow [lesson 04](../../notebooks/04_dispatcher.ipynb).
+# In the first exercise you predict what the dispatcher does. In the fourth you write a dispatcher.
+# In the eighth you count every operator that MiniGPT calls in its forward and its backward.
 #
 # Four of the answers are classes. A mode listens while *other* code runs, and a tensor subclass
 # answers the operators that get such a tensor. So a check passes your class to a *driver*, a small
 # function of `utils/drivers/dispatch.py` that runs a program with it, and then looks at the
-# results. Each graded cell begins with `check(...)`, which gives the same verdict as grading. It
+# results. (Exercises 10 and 11 have drivers, too, because their functions get a model.) Each graded cell begins with `check(...)`, which gives the same verdict as grading. It
 # uses the same drivers with programs, shapes and models that you have not seen, and with new ones
 # each time. You may read the drivers, because nothing in them is secret.
 #
@@ -28,10 +28,12 @@ import torch.nn.functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from hood.learner.check import check
+from utils.drivers import derivatives
 from utils.drivers import dispatch as driver
+from utils.drivers.derivatives import next_words
 from utils.drivers.dispatch import FALLTHROUGH
-from utils.minigpt import MiniGPT, MiniGPTConfig
-from utils.notebook.expect import expect_equal
+from utils.minigpt import MiniGPT, MiniGPTConfig, load_minigpt, load_tokenizer, training_lines
+from utils.notebook.expect import expect_close, expect_equal
 from utils.views import dispatch_bars, flops_by_operator, key_explorer
 
 # %% [markdown]
@@ -1061,6 +1063,201 @@ verify("account", account)
 
 # %% [markdown]
 # *Your answer goes here.*
+
+# %% [markdown]
+# ## 10 · Who pulls hardest?
+#
+# *Further, medium, 20 minutes, 3 points: one each for small models, for MiniGPT, and for no loop and
+# no trace.*
+# From the lesson: [A gradient for each example](../../notebooks/04_dispatcher.ipynb#cell-id=a-gradient-for-each-example).
+#
+# The gradient of a batch is a mean, so it does not show which example pulls hardest at the weights.
+# Write `sample_gradients(model, loss, x, targets)`, which returns a gradient for each example.
+#
+# - `model` is a module, and `x` is a batch of N examples, with N at least 1. The model takes only
+#   batches: `model(x)` has N rows. It uses no random numbers, and no row depends on another example.
+# - `loss(outputs, targets)` is the loss of a batch, a tensor with one number. Like
+#   `F.cross_entropy`, it takes a mean over the batch. `targets` has N rows, too.
+#
+# The result is a dict with the names of `model.named_parameters()`. Under each name is a tensor of
+# shape (N, *shape of the parameter). Its row i is the gradient of the loss for a batch that contains
+# only example i. If two layers share a parameter, it has one name and one gradient.
+#
+# A loop over the examples does not count: for a larger batch, a mode must not hear more operators.
+# The model is only read: its parameters, its buffers and each parameter's `.grad` stay as they are.
+#
+# <details><summary>What do I differentiate?</summary>
+#
+# You need a function of the parameters and of *one* example, which returns a loss. Inside it,
+# `torch.func.functional_call` runs the model with the parameters that the function gets.
+# </details>
+# <details><summary>The model complains about a missing dimension</summary>
+#
+# Inside `vmap`, an example has lost the dimension of the batch, and the model takes only batches. So
+# make a batch of one, both of the example and of its target.
+# </details>
+
+# %% solution="sample_gradients"
+def sample_gradients(
+    model: torch.nn.Module, loss, x: torch.Tensor, targets: torch.Tensor
+) -> dict[str, torch.Tensor]:
+    """Each parameter's gradients, (N, *shape of the parameter), a row for each example."""
+    ### BEGIN SOLUTION
+    def alone(parameters, example, target):
+        outputs = torch.func.functional_call(model, parameters, (example[None],))
+        return loss(outputs, target[None])
+
+    parameters = {name: one.detach() for name, one in model.named_parameters()}
+    each = torch.vmap(torch.func.grad(alone), in_dims=(None, 0, 0))
+    return each(parameters, x, targets)
+    ### END SOLUTION
+
+# %% [markdown]
+# Sixteen lines of MiniGPT's own training, sorted by how hard they pull. Is it the loss that decides?
+
+# %%
+model, tokenizer = load_minigpt(), load_tokenizer()
+x, targets = (lines[:16] for lines in training_lines())
+found = sample_gradients(model, next_words, x, targets)
+alone = torch.autograd.grad(next_words(model(x[3:4]), targets[3:4]), list(model.parameters()))
+for (name, _), one in zip(model.named_parameters(), alone):
+    expect_close(f"{name}, of the fourth line", found[name][3].detach(), one, atol=1e-5)
+expect_equal("nothing in .grad", [p.grad for p in model.parameters() if p.grad is not None], [])
+nine = torch.ones(9, 3), torch.tensor([0, 1, 2] * 3)
+came = derivatives.sample_gradients(
+    sample_gradients, "a linear layer", (3, 4), {}, "cross-entropy", *nine, few=2
+)
+expect_equal("nine examples call no more operators than two", came["operators"] < 7, True)
+pulls = sum(one.detach().flatten(1).square().sum(1) for one in found.values()).sqrt()
+for row in pulls.argsort(descending=True):
+    value = next_words(model(x[row : row + 1]), targets[row : row + 1]).item()
+    text = tokenizer.decode(x[row].tolist())
+    print(f"pull {pulls[row]:.2f}   loss {value:.2f}   {text[:60]}")
+
+# %% test="sample_gradients" points=3
+# Graded
+check("sample_gradients")
+layer = torch.nn.Linear(2, 1, bias=False)
+x, targets = torch.tensor([[1.0, 2.0], [3.0, 5.0]]), torch.zeros(2, 1)
+with torch.no_grad():
+    layer.weight.copy_(torch.tensor([[1.0, 1.0]]))
+found = sample_gradients(layer, F.mse_loss, x, targets)
+expect_close(
+    "2 (w·x) x, for each x", found["weight"].detach(), [[[6.0, 12.0]], [[48.0, 80.0]]], atol=1e-4
+)
+### BEGIN HIDDEN TESTS
+verify("sample_gradients", sample_gradients)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 11 · Curvature without a matrix
+#
+# *Further, hard, 20 minutes, 3 points: one each for small models, for MiniGPT, and for no Hessian and
+# no trace.*
+# From the lesson: [A gradient for each example](../../notebooks/04_dispatcher.ipynb#cell-id=a-gradient-for-each-example).
+#
+# If the weights move a little along v, how does the gradient change? By H v, where H is the
+# *Hessian*, the matrix of all second derivatives of the loss. For MiniGPT's 179,544 parameters, H
+# would fill 258 GB in float64. But H v has only as many numbers as v.
+#
+# Write `hessian_product(model, loss, x, targets, v)`. The first four arguments are as in exercise
+# 10, but here the loss is that of the whole batch, `loss(model(x), targets)`. `v` is a dict with the
+# names of `model.named_parameters()`, in their order. Each tensor in it has the shape of its
+# parameter. The result is H v, a dict of the same form. H is the Hessian for all parameters
+# together, so a step in one of them changes the gradients of the others, too.
+#
+# All floating-point tensors are float64, and the result must be exact to rounding. The difference of
+# two gradients, divided by a small step, is not.
+#
+# Don't make H, whole or in parts. For a model with n > 1,000 parameters, a mode must hear fewer than
+# n operators, and no operator may return a tensor with more than 10·n numbers. `v` and the model are
+# only read: parameters, buffers and each parameter's `.grad` stay as they are.
+#
+# <details><summary>A derivative of a gradient?</summary>
+#
+# The gradient is a function of the parameters, like the loss. `torch.func.grad(f)` *is* this
+# function, and you can differentiate it again.
+# </details>
+# <details><summary>Which derivative gives H v?</summary>
+#
+# You want the derivative of the gradient along one direction. Forward mode computes just that:
+# `torch.func.jvp(g, (p,), (v,))` returns g(p), and the derivative of g at p along v.
+# </details>
+
+# %% solution="hessian_product"
+def hessian_product(
+    model: torch.nn.Module,
+    loss,
+    x: torch.Tensor,
+    targets: torch.Tensor,
+    v: dict[str, torch.Tensor],
+) -> dict[str, torch.Tensor]:
+    """The product of the loss's Hessian and v, for all parameters together."""
+    ### BEGIN SOLUTION
+    def whole(parameters):
+        return loss(torch.func.functional_call(model, parameters, (x,)), targets)
+
+    parameters = {name: one.detach() for name, one in model.named_parameters()}
+    _, product = torch.func.jvp(torch.func.grad(whole), (parameters,), (v,))
+    return product
+    ### END SOLUTION
+
+# %% [markdown]
+# First a small model, whose Hessian fits into memory. Then MiniGPT: how long may a step along its
+# gradient g be, if the loss should fall? The curvature along g is c = g·H g / g·g, and a parabola
+# with this curvature is back at its old height after a step of 2/c.
+
+# %%
+torch.manual_seed(0)
+small = torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.Tanh(), torch.nn.Linear(2, 2)).double()
+x, targets = torch.randn(4, 3, dtype=torch.float64), torch.tensor([0, 1, 1, 0])
+v = {name: torch.randn_like(one).detach() for name, one in small.named_parameters()}
+names = list(v)
+
+
+def loss_at(*ones):
+    return F.cross_entropy(torch.func.functional_call(small, dict(zip(names, ones)), (x,)), targets)
+
+
+at = tuple(one.detach() for one in small.parameters())
+_, right = torch.autograd.functional.hvp(loss_at, at, tuple(v.values()))
+product = hessian_product(small, F.cross_entropy, x, targets, v)
+expect_equal("the names", list(product), names)
+for name, one in zip(names, right):
+    expect_close(f"H v, {name}", product[name].detach(), one, atol=1e-12)
+wide = torch.nn.Linear(40, 30).double()
+v = {name: torch.ones_like(one).detach() for name, one in wide.named_parameters()}
+given = wide.state_dict(), "cross-entropy", torch.ones(2, 40).double(), torch.tensor([0, 29])
+came = derivatives.hessian_product(
+    hessian_product, "a linear layer", (40, 30), *given, v, watched=True
+)
+expect_equal("fewer operators than parameters", came["operators"] < 1230, True)
+expect_equal("no tensor like H", came["largest"] <= 12300, True)
+
+model = load_minigpt().double()
+x, targets = (lines[:16] for lines in training_lines())
+slopes = torch.autograd.grad(next_words(model(x), targets), list(model.parameters()))
+g = {name: one for (name, _), one in zip(model.named_parameters(), slopes)}
+product = hessian_product(model, next_words, x, targets, g)
+curvature = sum((g[name] * product[name]).sum() for name in g).item()
+curvature /= sum(one.square().sum() for one in g.values()).item()
+print(f"curvature along the gradient: {curvature:.1f}")
+for length in (0, 0.5, 1, 1.5, 2, 2.5):
+    moved = {name: one - length / curvature * g[name] for name, one in model.named_parameters()}
+    logits = torch.func.functional_call(model, moved, (x,))
+    print(f"a step of {length:3} / curvature: the loss is {next_words(logits, targets):.4f}")
+
+# %% test="hessian_product" points=3
+# Graded
+check("hessian_product")
+layer = torch.nn.Linear(2, 1, bias=False).double()
+x, zero = torch.tensor([[1.0, 2.0], [3.0, 5.0]], dtype=torch.float64), torch.zeros(2, 1).double()
+v = {"weight": torch.tensor([[1.0, 0.0]], dtype=torch.float64)}
+product = hessian_product(layer, derivatives.squared_errors, x, zero, v)
+expect_close("the first column of xᵀx", product["weight"].detach(), [[10.0, 17.0]], atol=1e-9)
+### BEGIN HIDDEN TESTS
+verify("hessian_product", hessian_product)
+### END HIDDEN TESTS
 
 # %% [markdown]
 # ## Done

@@ -18,12 +18,13 @@ from collections import Counter
 import torch
 import torch.nn.functional as F
 from torch._subclasses import FakeTensorMode
+from torch.func import functional_call, grad, vmap
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from hood.learner.contents import PHASES
 from utils.instruments import dispatch
-from utils.minigpt import load_minigpt
+from utils.minigpt import load_minigpt, load_tokenizer, training_lines
 from utils.notebook.drills import choice, number, true_false
 from utils.views import course_path, dispatch_bars, dispatch_table, flops_by_operator, key_explorer
 
@@ -593,6 +594,57 @@ number(
 )
 
 # %% [markdown]
+# ## A gradient for each example
+#
+# Which of these sixteen lines of its own training pulls hardest at MiniGPT's weights? The gradient of a batch can't say, because it is a mean. Sixteen small backwards could.
+#
+# With `torch.func` you ask for all of them at once. First we need the loss as a *function* of the parameters and of one line. For this, `functional_call` runs a module with the parameters that it gets. Then `grad` turns the loss into a function that returns its gradient.
+
+# %%
+lines, following = (part[:16] for part in training_lines())
+parameters = {name: tensor.detach() for name, tensor in model.named_parameters()}
+
+
+def line_loss(parameters, line, following):
+    logits = functional_call(model, parameters, (line[None],))  # MiniGPT takes only batches
+    return F.cross_entropy(logits[0], following)
+
+
+with Ops() as log:
+    grad(line_loss)(parameters, lines[0], following[0])
+print(len(log.names), "operators for the gradient of one line")
+
+# %% [markdown]
+# `vmap` turns a function of one line into a function of a batch of lines. `in_dims` says that all lines see the same parameters (None), and that each line sees its own row (0).
+#
+# **Predict.** A loop over sixteen lines would call sixteen times as many operators. How many does `vmap` call for four lines, and how many for sixteen?
+
+# %%
+pull = vmap(grad(line_loss), in_dims=(None, 0, 0))
+for rows in (4, 16):
+    with Ops() as log:
+        each = pull(parameters, lines[:rows], following[:rows])
+    print(len(log.names), "operators for", rows, "lines")
+lengths = sum(one.flatten(1).square().sum(1) for one in each.values()).sqrt()
+for row in lengths.argsort(descending=True)[:3]:
+    print(f"{lengths[row]:.2f}  {load_tokenizer().decode(lines[row])}")
+
+# %% [markdown]
+# It calls 633 for sixteen lines, and as many for four. (An irregular verb pulls hardest, *pedir*.) Where did the loop go? `vmap` and `grad` are keys:
+
+# %%
+def keys_inside(x):
+    print(dispatch.keys_of(x))
+    return x.sum()
+
+
+sums = vmap(keys_inside)(torch.ones(16, 3))
+gradient = grad(keys_inside)(torch.ones(3))
+
+# %% [markdown]
+# `vmap` wraps its tensor. The function sees one row, and the wrapper holds all of them and brings the key FuncTorchBatched. The slot there has a *batching rule*, which calls an operator once for all rows: here, `sum` becomes a sum along a dimension. `grad` brings FuncTorchGradWrapper, and its autograd is separate from yours. These layers can be stacked, because each calls the next one below. For example, `jvp` computes the derivative along a direction v. So the `jvp` of a `grad` is the Hessian times v, and nobody has to make the Hessian.
+
+# %% [markdown]
 # ## The whole picture
 #
 # Now you can follow one call from top to bottom. `head(x)` calls `F.linear`, which first calls the `TorchFunctionMode`s, if there are any, and then enters C++. The dispatcher unites the keys of `x`, weight and bias, adds the keys that the thread includes, and takes away the keys that the thread excludes. The highest key with code wins. That is autocast's key, if it is not excluded. Otherwise it is AutogradCPU, where `linear` is a composite and is split. Its `addmm` starts again from the top. This time AutogradCPU has a kernel, which makes `AddmmBackward0` and redispatches. ADInplaceOrView falls through. If there is a mode, it hears the call. BackendSelect falls through. The last slot is `CPU: registered at …/RegisterCPU_0.cpp`. This kernel checks shapes, allocates memory, and calls a BLAS library, here MKL.
@@ -619,7 +671,8 @@ dispatch_bars(torch.softmax, hidden, -1)
 # - predict what a linear layer calls, and the name of its `grad_fn`;
 # - write a dispatcher with priority, fallthrough, redispatch, composites and holes;
 # - make a tensor that knows its units and refuses nonsense;
-# - read PyTorch's own table, and account for every operator of MiniGPT.
+# - read PyTorch's own table, and account for every operator of MiniGPT;
+# - compute a gradient for each example without a loop.
 #
 # And you can answer the question. A table decides, by operator and key. The keys come from all tensors of the call and from the thread. A dispatch mode hears a call only at the mode's own key. If a composite was split above that key, the mode hears the parts.
 
@@ -631,7 +684,6 @@ dispatch_bars(torch.softmax, hidden, -1)
 # - **Mixed precision in training**: [phase 07](07_training.ipynb#cell-id=sixteen-bits) uses it with a gradient scaler.
 # - **The time of a call**: in [phase 09](09_profiling.ipynb#cell-id=total-and-self) you read a profiler properly.
 # - **Subclasses that are split over devices** (DTensor): [phase 10](10_distributed.ipynb#cell-id=the-real-ones) uses them.
-# - **`vmap` and `grad`** of `torch.func` are keys too (FuncTorchBatched, FuncTorchGradWrapper), and they have a stack of levels. The PyTorch developers' wiki explains them.
 
 # %% [markdown]
 # ## Sources

@@ -67,6 +67,13 @@ ON_DEMAND = {
         "utils.drivers.transformer",
         "utils.minigpt.lines",
     ),
+    # The first gradient of `torch.func` imports Dynamo. The first `jvp` takes another second.
+    "derivatives": (
+        "torch._dynamo",
+        "torch._decomp.decompositions_for_jvp",
+        "utils.drivers.derivatives",
+        "utils.minigpt.lines",
+    ),
 }
 
 # `torch.manual_seed` formats three tracebacks for accelerators, even without an accelerator.

@@ -97,13 +97,15 @@ REFUSALS = {
     "a group that is not there": (
         "cell_seconds: 60",
         "cell_seconds: 60, preload: [optimisers]",
-        "preload: expected a list of optimizers, profiler, flops, transformers, got ['optimisers']",
+        "preload: expected a list of optimizers, profiler, flops, transformers, derivatives, "
+        "got ['optimisers']",
         "# ---",
     ),
     "a group, not in a list": (
         "cell_seconds: 60",
         "cell_seconds: 60, preload: optimizers",
-        "preload: expected a list of optimizers, profiler, flops, transformers, got 'optimizers'",
+        "preload: expected a list of optimizers, profiler, flops, transformers, derivatives, "
+        "got 'optimizers'",
         "# ---",
     ),
     "half a second": (
