@@ -57,8 +57,7 @@ def rows(heading: str) -> list[Row]:
 def named(page: Page, kind: str, name: str) -> Locator:
     """Return what the page calls so; words without a kind are any text."""
     if kind in ROLES:
-        found = page.get_by_role(ROLES[kind], name=name, exact=True)
-        return found.or_(page.get_by_placeholder(name, exact=True)) if kind == "field" else found
+        return page.get_by_role(ROLES[kind], name=name, exact=True)
     return page.locator(PLACES[kind], has_text=name) if kind in PLACES else page.get_by_text(name)
 
 

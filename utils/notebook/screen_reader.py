@@ -1,7 +1,8 @@
 """Words for screen readers in widgets, which ipywidgets does not give them.
 
-ipywidgets names no slider, does not say which of several buttons is on, and gives a picture no
-alternative text. Text that changes is not read out, and a wide picture can't be scrolled with keys.
+ipywidgets names no slider and no field, does not say which of several buttons is on, and gives a
+picture no alternative text. Text that changes is not read out, and a wide picture can't be scrolled
+with keys.
 A handler in the page adds all this. The handler belongs to a style that a widget shows, because the
 browser calls a style's load handler whenever the page shows the style. If a page allows no
 handlers, the widgets are as ipywidgets makes them.
@@ -41,6 +42,7 @@ const name = () => {
     put(row, {role: 'group', 'aria-label': row.querySelector('.widget-label').textContent});
   for (const button of all('.widget-toggle-button'))
     put(button, {'aria-pressed': String(button.classList.contains('mod-active'))});
+  for (const field of all('[placeholder]')) put(field, {'aria-label': field.placeholder});
   put(box.querySelector('.open-the-hood-wider'), {'aria-hidden': 'true'});
   const question = box.querySelector('[data-question]');
   if (question) put(box, {role: 'group', 'aria-label': question.textContent});
