@@ -18,6 +18,7 @@ import contextlib
 import dis
 import inspect
 import random
+import re
 import textwrap
 import time
 import warnings
@@ -948,6 +949,94 @@ print(
 # Nothing. It calls the same library as eager mode, `extern_kernels.mm`. These lines are from the module's function `call`, in Python again. It makes buffers, calls kernels in order, and passes the memory of old buffers on to new ones.
 #
 # `buf1 = buf0; del buf0  # reuse` means that the relu's result gets the product's memory. So the relu works in place, although functionalization had removed all writes. They come back where the compiler has *proved* that nothing reads the old numbers any more. And both relus are one kernel, `cpp_fused_relu_0`, which is called twice, because their text is the same.
+
+# %% [markdown]
+# ## Layout in the compiler
+#
+# Strides are guarded, and written into the code as numbers. So what does a transposed tensor do to the code, and what does `contiguous()` do? A helper shows what `call` runs, how many bytes go to memory and come from it, and in how many kernels blocks of numbers are turned around.
+
+# %%
+def runs(function, *inputs):
+    """Print the bytes that are moved, how many kernels turn blocks, and what `call` runs."""
+    made = written(function, *inputs)[0]
+    body = made.code[made.code.index("def call(") : made.code.index("runner =")]
+    called = re.findall(r"(cpp_\w+|extern_kernels\.\w+)\(", body)
+    moved = sum(sum(one.reads.values()) + sum(one.writes.values()) for one in made.passes)
+    kernels = made.code[: made.code.index("def call(")].split("async_compile.cpp")[1:]
+    turning = sum("transpose_mxn" in kernel for kernel in kernels)
+    print(f"{moved / 1e6:5.2f} MB, blocks are turned in {turning} of:", *called)
+
+# %% [markdown]
+# First two matrices of the same shape, and one loop. **Predict.** `a` and `b` are contiguous. In which of the four calls must the loop read in two directions at once?
+
+# %%
+def joined(a, b):
+    return torch.relu(a) + b
+
+
+def copied_first(a, b):
+    return torch.relu(a) + b.contiguous()
+
+
+a, b = torch.randn(600, 600), torch.randn(600, 600)
+for f, *inputs in (
+    (joined, a, b),
+    (joined, a.t(), b.t()),
+    (joined, a, b.t()),
+    (copied_first, a, b.t()),
+):
+    runs(f, *inputs)
+
+# %% [markdown]
+# Only in the last two. Inductor orders its loop by the strides, so two transposed matrices are as good as two contiguous ones: it is a flat loop over 360,000 numbers. If the layouts differ, one of the two would be read with steps of 2,400 bytes. So the kernel reads a block of 8 or 16 rows, turns it around in registers (`transpose_mxn`), and goes on. (On a processor without such instructions the count is 0, and the numbers are read one by one.) `contiguous()` in front of it changes nothing: its copy is fused into the same loop, and no byte is moved for it.
+#
+# Is that always true? Now a library comes after it. **Predict.** The weight of a linear layer is (64, 600), and the product needs it transposed. Which of the two functions moves more bytes?
+
+# %%
+def as_it_is(x, w):
+    return x @ w.t()
+
+
+def made_contiguous(x, w):
+    return x @ w.t().contiguous()
+
+
+x600, w64 = torch.randn(64, 600), torch.randn(64, 600)
+for f in (as_it_is, made_contiguous):
+    runs(f, x600, w64)
+
+# %% [markdown]
+# The transposed weight costs nothing, because a library of products takes strides. (In the text it is a `reinterpret_tensor`, the same memory with other strides.) With `contiguous()`, a kernel copies the weight in every call, because a library can't fuse the copy.
+#
+# For images there are two usual orders: all numbers of one channel together, or all channels of one pixel together, which is `channels_last`. **Predict.** A library computes the convolution. What does Inductor write before and after it, for each order?
+
+# %%
+images, kernel = torch.randn(8, 16, 32, 32), torch.randn(16, 16, 3, 3)
+
+
+def convolved(images, kernel):
+    return torch.relu(F.conv2d(images, kernel))
+
+
+for order in (torch.contiguous_format, torch.channels_last):
+    print(str(order).removeprefix("torch."))
+    runs(convolved, images.to(memory_format=order), kernel.to(memory_format=order))
+
+# %% [markdown]
+# The library for convolutions on this processor works with `channels_last`, and Inductor knows that. So a contiguous image and weight are turned around first, in a kernel that Inductor writes. And the relu's kernel turns the result back, because the caller expects a contiguous one. If image and weight already have the library's order, both turns disappear, and the relu works in place. In a network of many layers, Inductor turns only at the beginning and at the end.
+#
+# So before you add `contiguous()`, look at the code: in front of a loop it costs nothing and helps nothing, and in front of a library it costs a copy.
+
+# %% tags=["hide-input"]
+choice(
+    "`torch.relu(x.t()).contiguous() @ w`, for a contiguous x of (600, 64). How many times is a tensor of x's size written to memory?",
+    {
+        "once": "The relu needs a loop in any case, and the copy is fused into it. So the loop writes its result once, and the library reads it.",
+        "twice: by the relu and by the copy": "They share a loop, as `relu` and `contiguous` did above. The relu's result is never stored before the copy.",
+        "never: the library takes strides": "A library takes strides, but not a relu: something must compute it before the product.",
+    },
+    answer="once",
+)
 
 # %% [markdown]
 # ## Caches

@@ -44,9 +44,10 @@ class Products(TorchDispatchMode):
     def __torch_dispatch__(
         self, op: Any, types: Any, args: tuple = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        if op is torch.ops.aten.linear.default:  # is not yet decomposed in inference mode
-            with self:
-                return op.decompose(*args, **(kwargs or {}))
+        with self:  # in inference mode, `linear` and `matmul` arrive here as they are
+            result = op.decompose(*args, **(kwargs or {}))
+        if result is not NotImplemented:
+            return result
         result = op(*args, **(kwargs or {}))
         name = op.overloadpacket.__name__
         if name in PRODUCTS:
