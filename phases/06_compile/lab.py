@@ -32,10 +32,9 @@ from torch.nn import functional as F
 
 from hood.learner.check import check
 from utils.drivers import compiling as driver
-from utils.drivers import decoding, emitting
+from utils.drivers import emitting
 from utils.instruments.toolchain import inductor_lacks
-from utils.minigpt import MiniGPT, complete, load_minigpt, load_tokenizer
-from utils.minigpt.tokenizer import EOS
+from utils.minigpt import MiniGPT
 from utils.notebook.expect import expect_close, expect_equal
 from utils.softmax import softmax
 
@@ -1082,7 +1081,7 @@ verify("compiled_head", compiled_head)
 # are, what goes into them, how often they run, and how much they compute.*
 # From the lesson: [A step that compiles once](../../notebooks/06_compile.ipynb#cell-id=a-step-that-compiles-once).
 #
-# To write a word, `complete` of the first cell reads the whole text again, and the text grows with
+# To write a word, `complete` of `utils.minigpt` reads the whole text again, and the text grows with
 # each word. So a compiler always gets a new size. Here you write a decoder that is compiled at the
 # first token, and never again.
 #
@@ -1090,7 +1089,7 @@ verify("compiled_head", compiled_head)
 # MiniGPT of any sizes (`model.config` has them), in eval mode. `prompt` is a list of ids, at least
 # one, and fewer than `context`. `write(prompt)` must return the same list as
 # `complete([prompt], model)[0]`: the new ids as ints, the likeliest each time, up to and including
-# the first new `EOS`, or until the context is full. It must leave `prompt` as it was. `write` is
+# the first new `<eos>`, whose id is 2, or until the context is full. It must leave `prompt` as it was. `write` is
 # called for one prompt after the other, and each prompt must get what it would get alone.
 #
 # - `write` must work in *steps*. A step reads one token. Each token of the prompt goes through one
@@ -1159,7 +1158,7 @@ def compiled_writer(model: MiniGPT, backend):
             word = step(torch.tensor([ids[place]]), torch.tensor([place]), cache)
             if place + 1 == len(ids):
                 ids.append(int(word))
-                if ids[-1] == EOS:
+                if ids[-1] == 2:
                     break
         return ids[len(prompt) :]
 
@@ -1167,6 +1166,9 @@ def compiled_writer(model: MiniGPT, backend):
     ### END SOLUTION
 
 # %%
+from utils.drivers import decoding
+from utils.minigpt import complete, load_minigpt, load_tokenizer
+
 tokenizer = load_tokenizer()
 starts = ("<bos> <es> hablar <past> yo", "<bos> <en> go <future> she", "<bos> <es> ser", "<bos>")
 prompts = [tokenizer.encode(start) for start in starts]
@@ -1185,6 +1187,9 @@ expect_equal("for one token at a time", came["single"], True)
 # %% test="compiled_writer" points=4
 # Graded
 check("compiled_writer")
+from utils.drivers import decoding
+from utils.minigpt import complete
+
 small = decoding.small_minigpt((11, 8, 2, 2, 12, 10), seed=9)
 prompts = [[3, 2, 5, 7, 1, 4, 0, 6, 8], [4], [9, 2]]
 came = decoding.run_writer(compiled_writer, prompts, (11, 8, 2, 2, 12, 10), seed=9)
