@@ -1087,9 +1087,9 @@ verify("compiled_head", compiled_head)
 #
 # Write `compiled_writer(model, backend)`, which returns a function `write(prompt)`. `model` is a
 # MiniGPT of any sizes (`model.config` has them), in eval mode. `prompt` is a list of ids, at least
-# one, and fewer than `context`. `write(prompt)` must return the same list as
-# `complete([prompt], model)[0]`: the new ids as ints, the likeliest each time, up to and including
-# the first new `<eos>`, whose id is 2, or until the context is full. It must leave `prompt` as it was. `write` is
+# one, and fewer than `context`. `write(prompt)` must return the same list as `complete([prompt],
+# model)[0]`: the new ids as ints, the likeliest each time, up to and including the first new
+# `<eos>`, whose id is 2, or until the context is full. It must leave `prompt` as it was. `write` is
 # called for one prompt after the other, and each prompt must get what it would get alone.
 #
 # - `write` must work in *steps*. A step reads one token. Each token of the prompt goes through one
