@@ -18,7 +18,6 @@ import contextlib
 import dis
 import inspect
 import random
-import re
 import textwrap
 import time
 import warnings
@@ -956,6 +955,9 @@ print(
 # Strides are guarded, and written into the code as numbers. So what does a transposed tensor do to the code, and what does `contiguous()` do? A helper shows what `call` runs, how many bytes go to memory and come from it, and in how many kernels blocks of numbers are turned around.
 
 # %%
+import re
+
+
 def runs(function, *inputs):
     """Print the bytes that are moved, how many kernels turn blocks, and what `call` runs."""
     made = written(function, *inputs)[0]
