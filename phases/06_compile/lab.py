@@ -1,15 +1,15 @@
 # ---
 # jupyter:
 #   kernelspec: {display_name: Python 3, language: python, name: python3}
-#   open_the_hood: {title: "Lab 06: torch.compile", points: 40, cell_seconds: 180, compile: true}
+#   open_the_hood: {title: "Lab 06: torch.compile", points: 44, cell_seconds: 180, compile: true}
 # ---
 
 # %% [markdown]
 # # Lab 06: torch.compile
 #
-# Nine exercises and one question, 40 points, about three hours without the *further* exercises 4, 5
-# and 6, which take two hours more. A class may leave those out, or count them as a bonus. Otherwise
-# all points count. The lab follows [lesson 06](../../notebooks/06_compile.ipynb). You take apart
+# Ten exercises and one question, 44 points, about three hours without the *further* exercises 4, 5,
+# 6 and 10, which take two and a half hours more. A class may leave those out, or count them as a
+# bonus. Otherwise all points count. The lab follows [lesson 06](../../notebooks/06_compile.ipynb). You take apart
 # the three machines behind `torch.compile`: the tracer that makes a graph of a function, the
 # optimizer that adds a backward and decides what is saved, and the emitter that fuses and writes
 # code.
@@ -1073,8 +1073,133 @@ expect_close(
 verify("compiled_head", compiled_head)
 ### END HIDDEN TESTS
 
+# %% [markdown]
+# ## 10 · A decode step that compiles once
+#
+# *Further, hard, 40 minutes, 4 points: one each for small models, for the trained MiniGPT, for one
+# graph, and for one token a step. For the last two, your own process says how many graphs there
+# are, what goes into them, how often they run, and how much they compute.*
+# From the lesson: [A step that compiles once](../../notebooks/06_compile.ipynb#cell-id=a-step-that-compiles-once).
+#
+# To write a word, `complete` of `utils.minigpt` reads the whole text again, and the text grows with
+# each word. So a compiler always gets a new size. Here you write a decoder that is compiled at the
+# first token, and never again.
+#
+# Write `compiled_writer(model, backend)`, which returns a function `write(prompt)`. `model` is a
+# MiniGPT of any sizes (`model.config` has them), in eval mode. `prompt` is a list of ids, at least
+# one, and fewer than `context`. `write(prompt)` must return the same list as `complete([prompt],
+# model)[0]`: the new ids as ints, the likeliest each time, up to and including the first new
+# `<eos>`, whose id is 2, or until the context is full. It must leave `prompt` as it was. `write` is
+# called for one prompt after the other, and each prompt must get what it would get alone.
+#
+# - `write` must work in *steps*. A step reads one token. Each token of the prompt goes through one
+#   step, in order, and so does each new word. Only the last new word goes through none, because
+#   nobody needs what comes after it.
+# - A step must be compiled with `torch.compile` and the given `backend`. There must be only one
+#   graph, for all steps of all prompts. It must run once in a step, and it must contain all of the
+#   model's linear layers.
+# - All inputs of the graph must be tensors, and all their sizes must be fixed. So the token and its
+#   position are tensors. And the cache, which keeps keys and values for later steps, has its full
+#   size from the beginning.
+# - A step must compute keys and values only for its own token. Those of earlier tokens must come
+#   from the cache.
+# - A place of the cache that was not yet written for this prompt must have no effect, whatever is
+#   in it. While the driver runs, memory from `torch.empty` contains NaN.
+#
+# Nobody needs gradients. The cache may have any form, and the check compares only words, not
+# logits. No two words are almost equally likely.
+#
+# `decoding.run_writer(compiled_writer, prompts)` lets the trained MiniGPT write after each of the
+# prompts, and says what the graphs were like. With `sizes` and a `seed`, it takes a small model
+# with random weights; its docstring says more.
+#
+# <details><summary>What is in a step?</summary>
+#
+# The same as in the model's `forward`, for one token: embeddings, blocks, final norm, LM head. You
+# can call all modules of the model, except the attention. Take that apart into `query`, `key`,
+# `value` and `output`. `index_copy_` writes to a place that a tensor names. And
+# `torch.arange(context) <= position` says which places may be seen.
+# </details>
+# <details><summary>There are two graphs</summary>
+#
+# Does a Python number go in, or does something change between the first call and the second? The
+# parameters require gradients, so a key requires one, too, and then so does the cache into which it
+# was written. Without gradients that doesn't happen. `TORCH_LOGS=recompiles` prints the reason.
+# </details>
+
+# %% solution="compiled_writer"
+def compiled_writer(model: MiniGPT, backend):
+    """Return `write(prompt)`: the words of `complete`, from one graph for all tokens."""
+    ### BEGIN SOLUTION
+    config = model.config
+    heads, context = config.n_heads, config.context
+    places = torch.arange(context)
+
+    @torch.compile(backend=backend)
+    def step(token, position, cache):
+        x = model.token_embedding(token) + model.position_embedding(position)
+        for block, (keys, values) in zip(model.blocks, cache):
+            attention, normed = block.attention, block.norm_1(x)
+            query = attention.query(normed).view(heads, 1, -1)
+            keys.index_copy_(1, position, attention.key(normed).view(heads, 1, -1))
+            values.index_copy_(1, position, attention.value(normed).view(heads, 1, -1))
+            scores = query @ keys.transpose(1, 2) / query.shape[-1] ** 0.5
+            weights = scores.masked_fill(places > position, float("-inf")).softmax(-1)
+            x = x + attention.output((weights @ values).view(1, -1))
+            x = x + block.mlp(block.norm_2(x))
+        return model.lm_head(model.final_norm(x)).argmax(-1)
+
+    @torch.no_grad()
+    def write(prompt):
+        shape = heads, context, config.d_model // heads
+        cache = [(torch.zeros(shape), torch.zeros(shape)) for _ in model.blocks]
+        ids = list(prompt)
+        for place in range(context - 1):
+            word = step(torch.tensor([ids[place]]), torch.tensor([place]), cache)
+            if place + 1 == len(ids):
+                ids.append(int(word))
+                if ids[-1] == 2:
+                    break
+        return ids[len(prompt) :]
+
+    return write
+    ### END SOLUTION
+
+# %%
+from utils.drivers import decoding
+from utils.minigpt import complete, load_minigpt, load_tokenizer
+
+tokenizer = load_tokenizer()
+starts = ("<bos> <es> hablar <past> yo", "<bos> <en> go <future> she", "<bos> <es> ser", "<bos>")
+prompts = [tokenizer.encode(start) for start in starts]
+came = decoding.run_writer(compiled_writer, prompts)
+for start, words in zip(starts, came["words"]):
+    print(start, "…", tokenizer.decode(words))
+expected = complete(prompts, load_minigpt())
+expect_equal("the words of `complete`", came["words"], expected)
+expect_equal("graphs", came["graphs"], 1)
+expect_equal("tensors of fixed sizes go in", came["fixed"], True)
+expect_equal("all layers are in it", came["whole"], True)
+read = sum(len(prompt) + len(words) - 1 for prompt, words in zip(prompts, expected))
+expect_equal("one run for each token that is read", came["steps"], read)
+expect_equal("for one token at a time", came["single"], True)
+
+# %% test="compiled_writer" points=4
+# Graded
+check("compiled_writer")
+from utils.drivers import decoding
+from utils.minigpt import complete
+
+small = decoding.small_minigpt((11, 8, 2, 2, 12, 10), seed=9)
+prompts = [[3, 2, 5, 7, 1, 4, 0, 6, 8], [4], [9, 2]]
+came = decoding.run_writer(compiled_writer, prompts, (11, 8, 2, 2, 12, 10), seed=9)
+expect_equal("a small model", came["words"], complete(prompts, small))
+### BEGIN HIDDEN TESTS
+verify("compiled_writer", compiled_writer)
+### END HIDDEN TESTS
+
 # %% [markdown] task="why_apart" points=3
-# ## 10 · Why did this not fuse?
+# ## 11 · Why did this not fuse?
 #
 # *10 minutes, 3 points, read by a person.*
 #

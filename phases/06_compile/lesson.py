@@ -9,7 +9,7 @@
 #
 # One line, and the same Python runs faster. Between that line and the machine there are a tracer, an optimizer and an emitter. Each of them makes something that you can print: a graph, two graphs, and a text in C++. This lesson opens all three.
 #
-# It takes about two hours. You need [phase 02](02_autograd.ipynb#cell-id=a-layer-only-has-to-know-one-product)'s vector-Jacobian products, [phase 04](04_dispatcher.ipynb#cell-id=a-call-is-a-look-up)'s operators, and [phase 05](05_custom_op.ipynb#cell-id=one-program-one-row)'s row kernels. If a paragraph begins with **Predict**, decide on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
+# It takes about two and a half hours. You need [phase 02](02_autograd.ipynb#cell-id=a-layer-only-has-to-know-one-product)'s vector-Jacobian products, [phase 04](04_dispatcher.ipynb#cell-id=a-call-is-a-look-up)'s operators, and [phase 05](05_custom_op.ipynb#cell-id=one-program-one-row)'s row kernels. If a paragraph begins with **Predict**, decide on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
 #
 # You need a C++ compiler and Python's header `Python.h`, because `torch.compile` writes C++. The last row of [lesson 00](00_hello.ipynb#cell-id=which-python-which-pytorch-which-device)'s picture shows whether you have both. If one is missing, each cell that needs it prints the command that installs it. You need no GPU: the compiler can write code for a GPU that is only described, and the times on a real GPU, an H100, were recorded. (That needs Triton, which has no build for macOS: there you can only read two of the sections.)
 
@@ -443,7 +443,7 @@ for how, given in ways.items():
     print(f"{how:16}", [answer.graphs for answer in replay(Cooling(how), given)])
 
 # %% [markdown]
-# One graph or two. Oddly, a float attribute may change, but an int attribute may not. And a tensor is never a constant: Dynamo doesn't look at its numbers, so it can believe nothing about them. If a number changes in every step, make it a tensor or an argument.
+# One graph or two. Oddly, a float attribute may change, but an int attribute may not. And a tensor is not a constant: Dynamo doesn't look at its numbers, so it can believe nothing about them. (There is one exception, in the next section.) If a number changes in every step, make it a tensor or an argument.
 #
 # And make Dynamo speak. `TORCH_LOGS=recompiles` prints the reason for every recompilation. In a training script an error is even better: the next cell forbids any further compilation.
 
@@ -466,6 +466,61 @@ choice(
         "3": "The first version still exists, so the third call uses it again.",
     },
     answer="2",
+)
+
+# %% [markdown]
+# ## A step that compiles once
+#
+# A model that writes is called once for each word. If it reads the whole text each time, every call has a new size. A *KV cache* ([phase 08](08_transformer.ipynb#cell-id=one-token-at-a-time)) keeps keys and values, so a step reads only one word. But the usual cache grows by one place in each step, so its size is new, too.
+#
+# Here is a small loop of this kind. Each call gets one new row, and returns the largest number of each column so far. The first function appends the row to the old rows. The second function has room for eight rows from the beginning, writes the new row at its place, and hides the places after it.
+
+# %%
+def appends(rows, new):
+    rows = torch.cat([rows, new])
+    return rows.amax(0)
+
+
+def writes(rows, new, place):
+    rows[place] = new
+    seen = torch.arange(len(rows)) <= place
+    return rows.masked_fill(~seen[:, None], -torch.inf).amax(0)
+
+# %% [markdown]
+# The place can come in three forms: as an int, as a tensor with one dimension, or as a tensor with none. **Predict.** How many graphs are there after each of six calls, for each of the four ways?
+
+# %%
+new, six = torch.randn(6, 3), range(6)
+room = torch.zeros(8, 3)
+steps = {
+    "appended": (appends, [(new[:n], new[n : n + 1]) for n in six]),
+    "place 2": (writes, [(room, new[n], n) for n in six]),
+    "place tensor([2])": (writes, [(room, new[n], torch.tensor([n])) for n in six]),
+    "place tensor(2)": (writes, [(room, new[n], torch.tensor(n)) for n in six]),
+}
+for way, (function, given) in steps.items():
+    print(f"{way:17}", [answer.graphs for answer in replay(function, given)])
+
+# %% [markdown]
+# Rows that are appended need three graphs: for no row, for one row, and for *n* rows. An int needs two, and in the second it is a symbol. A tensor with one dimension needs one graph, because Dynamo knows nothing about its number. And a tensor without dimensions is the worst: there is a new graph for every place. As an index, such a tensor stands for its number. To follow the line, Dynamo reads this number, and guards it:
+
+# %%
+print(replay(writes, steps["place tensor(2)"][1][:2])[1].refusals[0])
+
+# %% [markdown]
+# So a step that compiles once needs three things. Its memory has its full size from the beginning. The place is a tensor with a dimension (`index_copy_`, which takes an index only in this form, works as well). And places that were not yet written are hidden. Nothing in such a graph changes but numbers in tensors. So its launches can also be recorded as a CUDA graph, and replayed for every word.
+#
+# This has a price: each step computes with all places, empty ones included. And there is a trap. A parameter requires a gradient, so a key that is computed from it does, too. If you write this key into the cache, the cache requires a gradient from then on, and for a guard it is another kind of tensor. Under `torch.no_grad()` that doesn't happen.
+
+# %% tags=["hide-input"]
+choice(
+    "An attention with a cache of 32 places reads the fifth word. The other 27 places contain zeros, and nothing hides them. What happens?",
+    {
+        "nothing: a key of zeros gets the score 0, so it gets no share": "A softmax gives every score a share. The score 0 has the weight exp(0) = 1.",
+        "each empty place gets a share, so the others get too little": "Each empty place has the weight exp(0) = 1 before the division. Its value is 0, so the sum of the values becomes too small. Only a score of −inf has the weight 0.",
+        "the softmax returns NaN": "NaN comes only if *all* places are hidden. Here none is.",
+    },
+    answer="each empty place gets a share, so the others get too little",
 )
 
 # %% [markdown]
@@ -895,6 +950,97 @@ print(
 # `buf1 = buf0; del buf0  # reuse` means that the relu's result gets the product's memory. So the relu works in place, although functionalization had removed all writes. They come back where the compiler has *proved* that nothing reads the old numbers any more. And both relus are one kernel, `cpp_fused_relu_0`, which is called twice, because their text is the same.
 
 # %% [markdown]
+# ## Layout in the compiler
+#
+# Strides are guarded, and written into the code as numbers. So what does a transposed tensor do to the code, and what does `contiguous()` do? A helper shows what `call` runs, how many bytes go to memory and come from it, and in how many kernels blocks of numbers are turned around.
+
+# %%
+import re
+
+
+def runs(function, *inputs):
+    """Print the bytes that are moved, how many kernels turn blocks, and what `call` runs."""
+    made = written(function, *inputs)[0]
+    body = made.code[made.code.index("def call(") : made.code.index("runner =")]
+    called = re.findall(r"(cpp_\w+|extern_kernels\.\w+)\(", body)
+    moved = sum(sum(one.reads.values()) + sum(one.writes.values()) for one in made.passes)
+    kernels = made.code[: made.code.index("def call(")].split("async_compile.cpp")[1:]
+    turning = sum("transpose_mxn" in kernel for kernel in kernels)
+    print(f"{moved / 1e6:5.2f} MB, blocks are turned in {turning} of:", *called)
+
+# %% [markdown]
+# First two matrices of the same shape, and one loop. **Predict.** `a` and `b` are contiguous. In which of the four calls must the loop read in two directions at once?
+
+# %%
+def joined(a, b):
+    return torch.relu(a) + b
+
+
+def copied_first(a, b):
+    return torch.relu(a) + b.contiguous()
+
+
+a, b = torch.randn(600, 600), torch.randn(600, 600)
+for f, *inputs in (
+    (joined, a, b),
+    (joined, a.t(), b.t()),
+    (joined, a, b.t()),
+    (copied_first, a, b.t()),
+):
+    runs(f, *inputs)
+
+# %% [markdown]
+# Only in the last two. Inductor orders its loop by the strides, so two transposed matrices are as good as two contiguous ones: it is a flat loop over 360,000 numbers. If the layouts differ, one of the two would be read with steps of 2,400 bytes. So the kernel reads a block of 8 or 16 rows, turns it around in registers (`transpose_mxn`), and goes on. (On a processor without such instructions the count is 0, and the numbers are read one by one.) `contiguous()` in front of it changes nothing: its copy is fused into the same loop, and no byte is moved for it.
+#
+# Is that always true? Now a library comes after it. **Predict.** The weight of a linear layer is (64, 600), and the product needs it transposed. Which of the two functions moves more bytes?
+
+# %%
+def as_it_is(x, w):
+    return x @ w.t()
+
+
+def made_contiguous(x, w):
+    return x @ w.t().contiguous()
+
+
+x600, w64 = torch.randn(64, 600), torch.randn(64, 600)
+for f in (as_it_is, made_contiguous):
+    runs(f, x600, w64)
+
+# %% [markdown]
+# The transposed weight costs nothing, because a library of products takes strides. (In the text it is a `reinterpret_tensor`, the same memory with other strides.) With `contiguous()`, a kernel copies the weight in every call, because a library can't fuse the copy.
+#
+# For images there are two usual orders: all numbers of one channel together, or all channels of one pixel together, which is `channels_last`. **Predict.** A library computes the convolution. What does Inductor write before and after it, for each order?
+
+# %%
+images, kernel = torch.randn(8, 16, 32, 32), torch.randn(16, 16, 3, 3)
+
+
+def convolved(images, kernel):
+    return torch.relu(F.conv2d(images, kernel))
+
+
+for order in (torch.contiguous_format, torch.channels_last):
+    print(str(order).removeprefix("torch."))
+    runs(convolved, images.to(memory_format=order), kernel.to(memory_format=order))
+
+# %% [markdown]
+# The library for convolutions on this processor works with `channels_last`, and Inductor knows that. So a contiguous image and weight are turned around first, in a kernel that Inductor writes. And the relu's kernel turns the result back, because the caller expects a contiguous one. If image and weight already have the library's order, both turns disappear, and the relu works in place. In a network of many layers, Inductor turns only at the beginning and at the end.
+#
+# So before you add `contiguous()`, look at the code: in front of a loop it costs nothing and helps nothing, and in front of a library it costs a copy.
+
+# %% tags=["hide-input"]
+choice(
+    "`torch.relu(x.t()).contiguous() @ w`, for a contiguous x of (600, 64). How many times is a tensor of x's size written to memory?",
+    {
+        "once": "The relu needs a loop in any case, and the copy is fused into it. So the loop writes its result once, and the library reads it.",
+        "twice: by the relu and by the copy": "They share a loop, as `relu` and `contiguous` did above. The relu's result is never stored before the copy.",
+        "never: the library takes strides": "A library takes strides, but not a relu: something must compute it before the product.",
+    },
+    answer="once",
+)
+
+# %% [markdown]
 # ## Caches
 #
 # Compiling takes seconds. Where is the result kept? By default, in three places.
@@ -1166,7 +1312,8 @@ choice(
 # - fuse a toy graph, and say what must be written to memory;
 # - get the modules that Inductor wrote for one of your calls, and leave nothing switched on;
 # - find launches, library calls and reused memory in a module that Inductor wrote;
-# - compile MiniGPT's LM head, with your operator inside, forward and backward.
+# - compile MiniGPT's LM head, with your operator inside, forward and backward;
+# - write sentences with MiniGPT and a cache, in a step that is compiled once.
 #
 # And you can answer the question. The compiler takes a graph and constants from your function. It believes in them as long as its guards pass. It writes a loop for each group of operations that can share one, and calls libraries for the rest. When it has stopped, only the log says so.
 
