@@ -10,7 +10,7 @@ MUTANTS = 6
 EXERCISES = frozenset(
     {
         *("triton_softmax", "softmax_backward", "make_softmax", "make_twice", "swap_softmax"),
-        *("mended", "generated", "compiled_head"),
+        *("mended", "generated", "compiled_head", "compiled_writer"),
         *("fit", "checkpoint"),
         *("from_hf", "complete", "fine_tune"),
         "slowest",
@@ -24,7 +24,7 @@ EXERCISES = frozenset(
 # candidates. In a lab's sample, only the learner who solves everything answers them.
 DEAREST = frozenset(
     {
-        *("fine_tune", "complete", "generated", "compiled_head"),
+        *("fine_tune", "complete", "generated", "compiled_head", "compiled_writer"),
         *("matmul", "linear_gelu", "FlashAttention", "triton_attention"),
     }
 )
