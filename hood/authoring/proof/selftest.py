@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import builtins
 import dataclasses
+import itertools
 import linecache
 import sys
 import time
@@ -41,7 +42,11 @@ from hood.verdict import Cause, Status, Verdict
 
 T = TypeVar("T")
 
-CELLS = "__cells__"  # the name of a module that replaces a notebook's ``__main__``
+# A module that replaces a notebook's ``__main__`` has this name and a number. torch.compile imports
+# the module by its name and keeps it, so no two modules may have the same name.
+CELLS = "__cells{}__"
+NUMBERS = itertools.count()
+KEPT = 100  # so many modules can be imported: an exercise's answers are judged in turn
 # An answer gets these CPU seconds, plus this many times the seconds of the reference.
 LEAST_SECONDS, MOST_TIMES = 90, 100
 SAID = {"solution": "the lab's solution", "stub": "an untouched stub"}
@@ -71,8 +76,10 @@ class LabCode:
 
     def names_after(self, cell: str) -> dict[str, Any]:
         """Run the given cells and then another cell; return everything that is then defined."""
-        # The guards of torch.compile look for the cell's module by its name.
-        module = sys.modules[CELLS] = types.ModuleType(CELLS)
+        number = next(NUMBERS)
+        name = CELLS.format(number)
+        module = sys.modules[name] = types.ModuleType(name)
+        sys.modules.pop(CELLS.format(number - KEPT), None)
         names: dict[str, Any] = vars(module)
         for code in self._given_compiled:
             exec(code, names)

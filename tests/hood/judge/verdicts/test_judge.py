@@ -729,7 +729,7 @@ def test_a_card_shows_the_first_mistake_in_full_and_the_others_in_a_line():
     page = VerdictCard(verdict, "07", lambda reads: f"#{reads}", ["UserWarning: slow"]).as_html()
     first, *folded = page.split("<details>")
     assert "<b>one</b>" in first
-    assert "the number is not the expected one" in first
+    assert "The number is not the expected one" in first
     assert [part.partition("</summary>")[0].partition("<b>")[2] for part in folded[:2]] == [
         f"{part}</b> (0 of 1): the number is not the expected one" for part in ("two", "three")
     ]
@@ -746,7 +746,7 @@ def test_a_check_without_a_section_names_none():
     verdict = judge(check, lambda x: x, "s")
     assert "read: lesson" not in str(VerdictReport(verdict, "07"))
     page = VerdictCard(verdict, "07", lambda reads: f"#{reads}").as_html()
-    assert "the number is not the expected one" in page
+    assert "The number is not the expected one" in page
     assert "To read" not in page
 
 
