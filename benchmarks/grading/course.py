@@ -54,7 +54,8 @@ def make_course(root: Path, phase: Path) -> Course:
     for package in PACKAGES:
         shutil.copytree(ROOT / package, root / package, ignore=_ignored)
     shutil.copytree(phase, root / "phases" / phase.name, ignore=_ignored)
-    shutil.copy(ROOT / "nbgrader_config.py", root)
+    for name in ("course.toml", "nbgrader_config.py"):
+        shutil.copy(ROOT / name, root)
     notebook = to_notebook(parse("lab.py", (phase / "lab.py").read_text()))
     source = root / "source" / phase.name / f"{phase.name}.ipynb"
     source.parent.mkdir(parents=True)

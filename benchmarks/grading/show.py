@@ -10,7 +10,7 @@ from rich.table import Table
 
 from benchmarks.grading.runs import Run
 
-PLAIN, BATCH, TWO = "plain nbgrader", "grader grade, 1 worker", "grader grade, 2 workers"
+PLAIN, BATCH, TWO = "plain nbgrader", "hood grade, 1 worker", "hood grade, 2 workers"
 SPEEDUP = {True: 6, False: 30}  # aims, for a lab that compiles and for others
 CPU_AIM, MEMORY_AIM, RECORD_AIM = 100, 50, 20  # ms, MB, ms
 

@@ -23,7 +23,7 @@ def test_a_quick_run_measures_everything(tmp_path, capsys):
     runs = {name: [Run(**run) for run in found] for name, found in lab["runs"].items()}
     plain, batch = (
         found[1].beyond(found[0])
-        for found in (runs["plain nbgrader"], runs["grader grade, 1 worker"])
+        for found in (runs["plain nbgrader"], runs["hood grade, 1 worker"])
     )
     assert plain.count > 0
     assert batch.count > 0
