@@ -152,6 +152,7 @@ function paintMark() {
     box.classList.toggle("on", mark.boxes.includes(index));
   });
   const given = lines(mark.remark);
+  const held = [...el.remarks.children].findIndex((item) => item.contains(document.activeElement));
   el.remarks.replaceChildren(...remarks.map((text, index) => {
     const item = document.createElement("li");
     const button = document.createElement("button");
@@ -162,12 +163,16 @@ function paintMark() {
     }
     button.append(text);
     button.setAttribute("aria-pressed", given.includes(text));
-    button.addEventListener("click", () => { give(index); button.blur(); });
+    button.addEventListener("click", (event) => { leave(event, button); give(index); });
     item.append(button);
     return item;
   }));
+  el.remarks.children[held]?.firstChild.focus();
   el.conflict.hidden = !conflict;
 }
+
+// After a click with the mouse, Enter is again a key of the page, and does not press the button a second time.
+const leave = (event, button) => { if (event.detail) button.blur(); };
 
 const say = (text) => { el.said.textContent = text.slice(0, 1).toUpperCase() + text.slice(1); };
 
@@ -447,10 +452,10 @@ el.remark.addEventListener("blur", paintMark);
 boxes.forEach((box, index) => box.addEventListener("click", (event) => {
   if (event.target.closest("a, label")) return;
   tick(index);
-  inputs[index].blur();
+  leave(event, inputs[index]);
 }));
 for (const button of el.keys.querySelectorAll("[data-key]")) {
-  button.addEventListener("click", () => { button.blur(); press(button.dataset.key); });
+  button.addEventListener("click", (event) => { leave(event, button); press(button.dataset.key); });
 }
 // Speech input types letters that nobody meant as keys, so they can be switched off.
 el.shortcuts.checked = localStorage.getItem("shortcuts") !== "off";
@@ -462,7 +467,7 @@ addEventListener("beforeunload", (event) => { if (isDirty()) event.preventDefaul
 function dots() {
   el.row.replaceChildren(...answers.map((_, index) => {
     const dot = document.createElement("button");
-    dot.addEventListener("click", () => { dot.blur(); run(() => go(index)); });
+    dot.addEventListener("click", (event) => { leave(event, dot); run(() => go(index)); });
     return dot;
   }));
 }
