@@ -146,11 +146,12 @@ def _(draw):
     yield steps("`eval_only` in a new run, `decay_lr` is False", schedule(eval_only=True, decay_lr=False))
     for only in (False, True):
         words = "`eval_only`, and a run that continues" if only else "a run that continues"
-        first = draw.integer(1, 9)
-        yield steps(f"{words}", schedule(eval_only=only), first)
-        yield steps(f"{words} in the last iteration", schedule(eval_only=only, max_iters=first), first)
-        yield steps(f"{words} after `max_iters`", schedule(eval_only=only, max_iters=first), first + draw.integer(2, 5))
-        yield steps(f"{words}, `decay_lr` is False", schedule(eval_only=only, decay_lr=False), first)
+        for first in (draw.integer(1, 3), draw.integer(6, 11)):
+            ends = schedule(eval_only=only, max_iters=first)
+            yield steps(words, schedule(eval_only=only), first)
+            yield steps(f"{words} in the last iteration", ends, first)
+            yield steps(f"{words} after `max_iters`", ends, first + draw.integer(2, 5))
+            yield steps(f"{words}, `decay_lr` is False", ends | {"decay_lr": False}, first)
     yield steps("a run that continues after the cosine", schedule(lr_decay_iters=23, max_iters=25), draw.integer(30, 40))
 
     def precision(device, dtype, processes=1):
