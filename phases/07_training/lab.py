@@ -1145,33 +1145,33 @@ verify("fit", fit)
 # `gradient_accumulation_steps` is a multiple of their number. If there is one process, it was
 # started without `torchrun`. No function may change a dict or a list that it gets.
 #
-# 1. `tokens(run, processes)`, lines 82 to 101: with how many tokens does the model train in an
-#    iteration? Return the number of all processes together, and the number of each process.
-# 2. `steps(run, first)`, lines 231 to 242 and 255 to 333: how many steps does the optimizer make,
-#    and which learning rate does the last of them have? Return an int and a float, or `(0, None)`.
-#    `first` is the iteration at which the run begins: 0 in a new run, or more in a run that
-#    continues from a checkpoint.
-# 3. `precision(run, processes)`, lines 82 to 112, 196 and 300: which dtype do the matrix products of
-#    the forward in line 300 return, and does the scaler do anything? Return a text, such as
-#    `"float32"`, and a bool. If the machine has no CUDA, there is one process, and its `"dtype"` is
-#    not `"float16"`.
-# 4. `gradient(run, scale, gradients)`, lines 292 to 311: with which gradient does the optimizer
-#    make its step? The model has a single parameter, and this is a single number. In process r and
-#    micro step m, `gradients[r][m]` is the gradient of the loss that the model returns in line 300.
-#    `scale` is the scaler's scale. Nothing overflows. Return a float.
-# 5. `printed(run, iteration, losses)`, lines 292 to 327: which loss does the script print at the
-#    end of this iteration? In process r and micro step m, `losses[r][m]` is the loss that the model
-#    returns in line 300. Return a float, or `None` if no loss is printed there.
-# 6. `saved(run, losses)`, lines 134 to 135 and 263 to 286: what is in the file `ckpt.pt` at the
-#    end? `losses` are the validation losses of all evaluations of the run, in their order. Return
-#    the file's `iter_num` and its `best_val_loss`, or `None` if there is no file.
-# 7. `batches(run, processes, rank, iteration)`, lines 215 to 311: how many batches has the process
-#    with this rank got from `get_batch` when line 311 makes the step of this iteration?
-# 8. `resumed(old, new)`, lines 149 to 202 and 257 to 260: with which values does a resumed run
-#    train? It was started with the settings `old`. The checkpoint is resumed with the settings
-#    `new` on the command line. Return a dict with six entries: `"n_layer"`, `"dropout"`,
-#    `"batch_size"`, `"learning_rate"` (the schedule's largest rate), `"weight_decay"` (of matrices)
-#    and `"beta2"`.
+# - `tokens(run, processes)`, lines 82 to 101: with how many tokens does the model train in an
+#   iteration? Return the number of all processes together, and the number of each process.
+# - `steps(run, first)`, lines 231 to 242 and 255 to 333: how many steps does the optimizer make,
+#   and which learning rate does the last of them have? Return an int and a float, or `(0, None)`.
+#   `first` is the iteration at which the run begins: 0 in a new run, or more in a run that
+#   continues from a checkpoint.
+# - `precision(run, processes)`, lines 82 to 112, 196 and 300: which dtype do the matrix products of
+#   the forward in line 300 return, and does the scaler do anything? Return a text, such as
+#   `"float32"`, and a bool. If the machine has no CUDA, there is one process, and its `"dtype"` is
+#   not `"float16"`.
+# - `gradient(run, scale, gradients)`, lines 292 to 311: with which gradient does the optimizer
+#   make its step? The model has a single parameter, and this is a single number. In process r and
+#   micro step m, `gradients[r][m]` is the gradient of the loss that the model returns in line 300.
+#   `scale` is the scaler's scale. Nothing overflows. Return a float.
+# - `printed(run, iteration, losses)`, lines 292 to 327: which loss does the script print at the
+#   end of this iteration? In process r and micro step m, `losses[r][m]` is the loss that the model
+#   returns in line 300. Return a float, or `None` if no loss is printed there.
+# - `saved(run, losses)`, lines 134 to 135 and 263 to 286: what is in the file `ckpt.pt` at the
+#   end? `losses` are the validation losses of all evaluations of the run, in their order. Return
+#   the file's `iter_num` and its `best_val_loss`, or `None` if there is no file.
+# - `batches(run, processes, rank, iteration)`, lines 215 to 311: how many batches has the process
+#   with this rank got from `get_batch` when line 311 makes the step of this iteration?
+# - `resumed(old, new)`, lines 149 to 202 and 257 to 260: with which values does a resumed run
+#   train? It was started with the settings `old`. The checkpoint is resumed with the settings
+#   `new` on the command line. Return a dict with six entries: `"n_layer"`, `"dropout"`,
+#   `"batch_size"`, `"learning_rate"` (the schedule's largest rate), `"weight_decay"` (of matrices)
+#   and `"beta2"`.
 #
 # <details><summary>How do I read a loop of eighty lines?</summary>
 #
