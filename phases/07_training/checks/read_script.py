@@ -164,7 +164,8 @@ def _(draw):
         yield precision(f"cuda:{draw.integer(1, 15)}", dtype)
         yield precision("cuda", dtype, draw.integer(2, 16))
         for device in ("cpu", "mps"):
-            yield precision(device, dtype, draw.integer(2, 16))
+            yield precision(device, dtype, 2)
+            yield precision(device, dtype, draw.integer(3, 16))
             if dtype != "float16":
                 yield precision(device, dtype)
 
@@ -196,6 +197,8 @@ def _(draw):
         many = [[sign * one, sign * (2.0 - one)] for _ in range(processes)]
         run = {"gradient_accumulation_steps": 2 * processes, "grad_clip": 1.5, "dtype": "float32"}
         yield asked("gradient", f"opposite signs, {several(processes)}", run, 65536.0, many)
+        run = run | {"grad_clip": draw.integer(2, 9) / 10}
+        yield asked("gradient", f"grad_clip below 1, {several(processes)}", run, 65536.0, many)
 
     for processes, count in ((1, 1), (1, 3), (3, 1), (2, draw.integer(2, 4))):
         for interval, iteration in ((1, draw.integer(1, 50)), (7, 0), (7, 7 * draw.integer(1, 9)), (7, 7 * draw.integer(1, 9) + 1), (9, 9 * draw.integer(1, 9) - 1), (10, 5)):
@@ -204,8 +207,8 @@ def _(draw):
             shown = f"{several(processes)}, log_interval = {interval}, iteration {iteration}"
             yield asked("printed", shown, run, iteration, many)
 
-    def saved(shown, losses, always):
-        run = {"eval_interval": draw.integer(2, 500), "always_save_checkpoint": always}
+    def saved(shown, losses, always, interval=None):
+        run = {"eval_interval": interval or draw.integer(2, 500), "always_save_checkpoint": always}
         shown = f"{shown}, always_save_checkpoint = {always}"
         return asked("saved", shown, run, losses, _0="`iter_num`", _1="`best_val_loss`")
 
@@ -220,7 +223,9 @@ def _(draw):
         yield saved("the first is the best", [low, high, middle], always)
         yield saved("lower again, but not the best", [high, middle, low, high, falling[3]], always)
         yield saved("the best twice", [high, low, middle, low], always)
+        yield saved("an evaluation in each iteration", [high, low], always, interval=1)
         yield saved("a NaN", [high, middle, math.nan, low], always)
+        yield saved("NaN first", [math.nan, middle, high], always)
         yield saved("NaN at the end", [high, middle, math.nan], always)
 
     for processes in (1, draw.integer(2, 5)):
