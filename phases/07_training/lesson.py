@@ -894,7 +894,7 @@ number(
 # %% [markdown]
 # ## A resting place
 #
-# Here the first sitting ends. You know what each of the five lines does, what the optimizer remembers, and why the loss of the resumed run jumped. You can now solve exercises 1 to 5 of [the lab](../release/07_training/07_training.ipynb), 21 of its 42 points: windows, a loader, five mistakes, two optimizers, and the size of a step. The second sitting finds out what else a file must contain.
+# Here the first sitting ends. You know what each of the five lines does, what the optimizer remembers, and why the loss of the resumed run jumped. You can now solve exercises 1 to 5 of [the lab](../release/07_training/07_training.ipynb), 21 of its 46 points: windows, a loader, five mistakes, two optimizers, and the size of a step. The second sitting finds out what else a file must contain.
 
 # %% [markdown] tags=["needs-kernel"]
 # When you come back, run the cells above again (*Run → Run All Above Selected Cell*, a minute or two), because the rest uses their model and their sentences.
