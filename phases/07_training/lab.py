@@ -1,15 +1,15 @@
 # ---
 # jupyter:
 #   kernelspec: {display_name: Python 3, language: python, name: python3}
-#   open_the_hood: {title: "Lab 07: Training", points: 42, cell_seconds: 60, preload: [optimizers]}
+#   open_the_hood: {title: "Lab 07: Training", points: 46, cell_seconds: 60, preload: [optimizers]}
 # ---
 
 # %% [markdown]
 # # Lab 07: Training
 #
-# Nine exercises and one question, 42 points, about three hours without the *further* exercises 5, 6
-# and 7, which take an hour more. A class may leave those out, or count them as a bonus. Otherwise
-# all points count. The lab follows [lesson 07](../../notebooks/07_training.ipynb). You build the
+# Ten exercises and one question, 46 points, about three hours without the *further* exercises 5, 6,
+# 7 and 11, which take an hour and a half more. A class may leave those out, or count them as a
+# bonus. Otherwise all points count. The lab follows [lesson 07](../../notebooks/07_training.ipynb). You build the
 # parts of a training run one by one: windows, a loader, the loop, two optimizers, a schedule,
 # accumulation, a loss scaler, a checkpoint. At the end you write the whole loop on an empty page.
 # With it you train a MiniGPT from nothing until it beats two n-gram models. You also show that its
@@ -1126,6 +1126,193 @@ verify("fit", fit)
 
 # %% [markdown]
 # *Your answer goes here.*
+
+# %% [markdown]
+# ## 11 · Eight questions about a script
+#
+# *Further, medium, 30 minutes, 4 points: half a point for each question.*
+# From the lesson: [Reading nanoGPT's train.py](../../notebooks/07_training.ipynb#cell-id=reading-nanogpts-train-py).
+#
+# Before somebody pays for eight GPUs, you should know what a script will do. Read
+# [`train.py`](https://github.com/karpathy/nanoGPT/blob/93a43d9a5c22450bbf06e78da2cb6eeef084b717/train.py)
+# of nanoGPT. (If you have no network, the lesson's table says in words what its lines do.) Then
+# write eight functions. Each answers a question about some lines of the script.
+#
+# `run` is a dict with settings of the script by their names, such as `run["batch_size"]`, and with
+# the values from the command line: no line has changed them yet. It has all settings on which the
+# answer depends, and sometimes more. Unless a question says something else, the run is new. If
+# there are several processes, `torchrun` has started them on one machine, and
+# `gradient_accumulation_steps` is a multiple of their number. If there is one process, it was
+# started without `torchrun`. No function may change a dict or a list that it gets.
+#
+# - `tokens(run, processes)`, lines 82 to 101: with how many tokens does the model train in an
+#   iteration? Return the number of all processes together, and the number of each process.
+# - `steps(run, first)`, lines 231 to 242 and 255 to 333: how many steps does the optimizer make,
+#   and which learning rate does the last of them have? Return an int and a float, or `(0, None)`.
+#   `first` is the iteration at which the run begins: 0 in a new run, or more in a run that
+#   continues from a checkpoint.
+# - `precision(run, processes)`, lines 82 to 112, 196 and 300: which dtype do the matrix products of
+#   the forward in line 300 return, and does the scaler do anything? Return a text, such as
+#   `"float32"`, and a bool. If the machine has no CUDA, there is one process, and its `"dtype"` is
+#   not `"float16"`.
+# - `gradient(run, scale, gradients)`, lines 292 to 311: with which gradient does the optimizer
+#   make its step? The model has a single parameter, and this is a single number. In process r and
+#   micro step m, `gradients[r][m]` is the gradient of the loss that the model returns in line 300.
+#   `scale` is the scaler's scale. Nothing overflows. Return a float.
+# - `printed(run, iteration, losses)`, lines 292 to 327: which loss does the script print at the
+#   end of this iteration? In process r and micro step m, `losses[r][m]` is the loss that the model
+#   returns in line 300. Return a float, or `None` if no loss is printed there.
+# - `saved(run, losses)`, lines 134 to 135 and 263 to 286: what is in the file `ckpt.pt` at the
+#   end? `losses` are the validation losses of all evaluations of the run, in their order. Return
+#   the file's `iter_num` and its `best_val_loss`, or `None` if there is no file.
+# - `batches(run, processes, rank, iteration)`, lines 215 to 311: how many batches has the process
+#   with this rank got from `get_batch` when line 311 makes the step of this iteration?
+# - `resumed(old, new)`, lines 149 to 202 and 257 to 260: with which values does a resumed run
+#   train? It was started with the settings `old`. The checkpoint is resumed with the settings
+#   `new` on the command line. Return a dict with six entries: `"n_layer"`, `"dropout"`,
+#   `"batch_size"`, `"learning_rate"` (the schedule's largest rate), `"weight_decay"` (of matrices)
+#   and `"beta2"`.
+#
+# <details><summary>How do I read a loop of eighty lines?</summary>
+#
+# Choose small settings: two iterations, two micro steps, two processes. Go through the lines with a
+# pencil and write down each variable. Each process goes through all lines, except where
+# `master_process` stands in front of them.
+# </details>
+# <details><summary>What does an optimizer's state dict contain?</summary>
+#
+# Make an AdamW for one parameter, call `step`, and print `state_dict()`. `load_state_dict` restores
+# everything that you see. Then look for the settings that the loop sets again in each iteration.
+# </details>
+
+# %% solution="read_script"
+def tokens(run: dict, processes: int) -> tuple[int, int]:
+    """The tokens of an iteration: of all processes, and of each process."""
+    ### BEGIN SOLUTION
+    whole = run["gradient_accumulation_steps"] * run["batch_size"] * run["block_size"]
+    return whole, whole // processes
+    ### END SOLUTION
+
+
+def steps(run: dict, first: int) -> tuple[int, float | None]:
+    """How many steps the optimizer makes, and the learning rate of the last one."""
+    ### BEGIN SOLUTION
+    if run["eval_only"] and first == 0:
+        return 0, None
+    last = max(first, run["max_iters"])
+    return last - first + 1, rate(run, last) if run["decay_lr"] else run["learning_rate"]
+
+
+def rate(run: dict, iteration: int) -> float:
+    """The learning rate of an iteration on the schedule."""
+    begin, end = run["warmup_iters"], run["lr_decay_iters"]
+    if iteration < begin:
+        return run["learning_rate"] * (iteration + 1) / (begin + 1)
+    if iteration >= end:
+        return run["min_lr"]
+    share = 0.5 + 0.5 * math.cos(math.pi * (iteration - begin) / (end - begin))
+    return share * run["learning_rate"] + (1 - share) * run["min_lr"]
+    ### END SOLUTION
+
+
+def precision(run: dict, processes: int) -> tuple[str, bool]:
+    """The dtype of the forward's products, and whether the scaler does anything."""
+    ### BEGIN SOLUTION
+    device = "cuda" if processes > 1 else run["device"]
+    return run["dtype"] if "cuda" in device else "float32", run["dtype"] == "float16"
+    ### END SOLUTION
+
+
+def gradient(run: dict, scale: float, gradients: list[list[float]]) -> float:
+    """The gradient with which the optimizer makes its step."""
+    ### BEGIN SOLUTION
+    every = [one for process in gradients for one in process]
+    mean, most = sum(every) / len(every), run["grad_clip"]
+    return max(-most, min(most, mean)) if most != 0.0 else mean
+    ### END SOLUTION
+
+
+def printed(run: dict, iteration: int, losses: list[list[float]]) -> float | None:
+    """The loss that is printed at the end of an iteration."""
+    ### BEGIN SOLUTION
+    return losses[0][-1] if iteration % run["log_interval"] == 0 else None
+    ### END SOLUTION
+
+
+def saved(run: dict, losses: list[float]) -> tuple[int, float] | None:
+    """The `iter_num` and the `best_val_loss` of the file at the end."""
+    ### BEGIN SOLUTION
+    best, file = 1e9, None
+    for number, loss in enumerate(losses):
+        if loss < best or run["always_save_checkpoint"]:
+            best = loss
+            if number > 0:
+                file = number * run["eval_interval"], best
+    return file
+    ### END SOLUTION
+
+
+def batches(run: dict, processes: int, rank: int, iteration: int) -> int:
+    """How many batches a process has got when it makes the step of an iteration."""
+    ### BEGIN SOLUTION
+    parts = run["gradient_accumulation_steps"] // processes
+    evaluations = iteration // run["eval_interval"] + 1 if rank == 0 else 0
+    return 1 + (iteration + 1) * parts + evaluations * 2 * run["eval_iters"]
+    ### END SOLUTION
+
+
+def resumed(old: dict, new: dict) -> dict:
+    """The values with which a resumed run trains."""
+    ### BEGIN SOLUTION
+    by_file = {name: old[name] for name in ("n_layer", "weight_decay", "beta2")}
+    by_hand = ("dropout", "batch_size", "learning_rate")
+    return {**by_file, **{name: new[name] for name in by_hand}}
+    ### END SOLUTION
+
+# %%
+run = {"gradient_accumulation_steps": 8, "batch_size": 3, "block_size": 10}
+expect_equal("tokens of two processes", tokens(run, 2), (240, 120))
+run = {"max_iters": 6, "eval_only": False, "decay_lr": True, "learning_rate": 1.0}
+run |= {"min_lr": 0.2, "warmup_iters": 3, "lr_decay_iters": 9}
+expect_close("steps, and the last rate", steps(run, 4), (3, 0.6), rtol=1e-6)
+expect_close("in the warm-up", steps(run | {"max_iters": 1}, 0), (2, 0.5), rtol=1e-6)
+expect_equal("without a step", steps(run | {"eval_only": True}, 0), (0, None))
+expect_equal("on a Mac", precision({"device": "mps", "dtype": "bfloat16"}, 1), ("float32", False))
+expect_equal("on a GPU", precision({"device": "cuda", "dtype": "bfloat16"}, 1)[0], "bfloat16")
+
+# %%
+run = {"gradient_accumulation_steps": 4, "dtype": "float16", "grad_clip": 5.0}
+numbers = [[1.0, 2.0], [6.0, 3.0]]
+expect_close("the gradient of two processes", gradient(run, 512.0, numbers), 3.0, rtol=1e-5)
+clipped = gradient(run | {"grad_clip": 0.5}, 512.0, numbers)
+expect_close("clipped", clipped, 0.5, rtol=1e-5)
+expect_equal("not printed", printed({"log_interval": 5}, 4, numbers), None)
+run = {"eval_interval": 10, "always_save_checkpoint": False}
+expect_equal("the third of four evaluations", saved(run, [6.5, 4.0, 3.0, 3.5]), (20, 3.0))
+run = {"gradient_accumulation_steps": 4, "eval_interval": 10, "eval_iters": 5}
+expect_equal("batches of the second process", batches(run, 2, 1, 2), 7)
+expect_equal("and of the first", batches(run, 2, 0, 2), 17)
+
+# %%
+old = {"n_layer": 2, "dropout": 0.0, "batch_size": 4, "learning_rate": 0.01}
+old |= {"weight_decay": 0.1, "beta2": 0.95}
+changed = resumed(old, old | {"batch_size": 8, "dropout": 0.5})
+expect_equal("a larger batch, and dropout", changed, old | {"batch_size": 8, "dropout": 0.5})
+
+# the optimizer's part of the same question
+one = [torch.nn.Parameter(torch.ones(2))]
+optimizer = torch.optim.AdamW(one, lr=0.5, weight_decay=0.3)
+optimizer.load_state_dict(torch.optim.AdamW(one, lr=0.01, weight_decay=0.1).state_dict())
+print({name: optimizer.param_groups[0][name] for name in ("lr", "weight_decay")})
+
+# %% test="read_script" points=4
+# Graded
+check("read_script")
+run = {"gradient_accumulation_steps": 40, "batch_size": 12, "block_size": 1024}
+expect_equal("tokens with the script's own settings", tokens(run, 8), (491_520, 61_440))
+### BEGIN HIDDEN TESTS
+verify("read_script", tokens=tokens, steps=steps, precision=precision, gradient=gradient, printed=printed, saved=saved, batches=batches, resumed=resumed)
+### END HIDDEN TESTS
 
 # %% [markdown]
 # ## Done

@@ -894,7 +894,7 @@ number(
 # %% [markdown]
 # ## A resting place
 #
-# Here the first sitting ends. You know what each of the five lines does, what the optimizer remembers, and why the loss of the resumed run jumped. You can now solve exercises 1 to 5 of [the lab](../release/07_training/07_training.ipynb), 21 of its 42 points: windows, a loader, five mistakes, two optimizers, and the size of a step. The second sitting finds out what else a file must contain.
+# Here the first sitting ends. You know what each of the five lines does, what the optimizer remembers, and why the loss of the resumed run jumped. You can now solve exercises 1 to 5 of [the lab](../release/07_training/07_training.ipynb), 21 of its 46 points: windows, a loader, five mistakes, two optimizers, and the size of a step. The second sitting finds out what else a file must contain.
 
 # %% [markdown] tags=["needs-kernel"]
 # When you come back, run the cells above again (*Run → Run All Above Selected Cell*, a minute or two), because the rest uses their model and their sentences.
@@ -1854,19 +1854,19 @@ number(
 #
 # | lines | what happens | what you know of it |
 # |---|---|---|
-# | 32–78 | Every setting is a global variable, and `configurator.py` overwrites those that the command line names. A dict, `config`, keeps all settings. | A step has 40 parts of 12 × 1,024 tokens: half a million. |
-# | 82–101 | If there are several processes, the parts are divided among them, and each has its own seed. | So the batch has the same size on one GPU and on eight, and no two processes use the same data. |
-# | 106–112 | A seed is set, and TF32 is allowed. `ctx` is autocast; on a CPU it does nothing. | *Sixteen bits*: on a CPU the script doesn't use them. |
-# | 116–131 | `get_batch` takes random places in one long file of tokens. The targets are one place further. | There is no Dataset, no DataLoader and no epoch. So a run can't stop in the middle of one. |
-# | 149–193 | The model is new, or comes from a checkpoint, or gets GPT-2's weights. A prefix is removed from a checkpoint's names. | You have seen where the prefix comes from. |
-# | 196–202 | A scaler is made, which is enabled only for float16. An optimizer is made, and its state is loaded if there is one. | Line 196 calls `torch.cuda.amp.GradScaler`, which warns today. If the scaler is not enabled, its methods change nothing. So the loop below is the same for every dtype. |
+# | 32–78 | Every setting is a global variable, and `configurator.py` overwrites those that the command line names. A dict, `config`, keeps all settings. | `gradient_accumulation_steps` is 40, `batch_size` 12 and `block_size` 1,024: half a million tokens in a step. |
+# | 82–101 | If `torchrun` has started the process, its device is its own GPU, whatever the settings say. The parts are divided among the processes, and each has its own seed. `master_process` is true in the first process. | So the batch has the same size on one GPU and on eight, and no two processes use the same data. |
+# | 106–112 | A seed is set, and TF32 is allowed. If the device's name has `cuda` in it, `ctx` is autocast with `dtype`. On other devices it does nothing. | *Sixteen bits*: on a CPU the script doesn't use them. |
+# | 116–131 | `get_batch` takes `batch_size` random places in one long file of tokens, and `block_size` tokens from each. The targets are one place further. | There is no Dataset, no DataLoader and no epoch. So a run can't stop in the middle of one. |
+# | 134–193 | `best_val_loss` begins at 10⁹. The model is new, or comes from a checkpoint, or gets GPT-2's weights. From a checkpoint come six settings (`n_layer`, `n_head`, `n_embd`, `block_size`, `bias`, `vocab_size`), the step, and the best validation loss. A prefix is removed from its names. If the command line has a smaller `block_size`, the position embedding is cut to it. | You have seen where the prefix comes from. |
+# | 196–202 | A scaler is made, which is enabled only for float16. An optimizer is made with the settings, and then a checkpoint's state is loaded into it. | Line 196 calls `torch.cuda.amp.GradScaler`, which warns today. If the scaler is not enabled, its methods change nothing. So the loop below is the same for every dtype. |
 # | 205–212 | The model is compiled, and then wrapped for several processes. | See phases 06 and 10. |
-# | 215–228 | `estimate_loss` computes the mean loss of 200 batches of each split, in eval mode and without gradients. | All batches have the same size, so the mean of means is right. |
-# | 231–242 | `get_lr` rises in a line, falls along a cosine, and then stays at a tenth. | The rate of its first step isn't 0 (it was, until somebody noticed). |
-# | 257–288 | The loop sets the rate. Every 2,000 steps it evaluates and writes a checkpoint. | This comes *before* the step. So the file's step k is the next step to make. |
-# | 292–305 | Each part runs forward under `ctx`, its loss is divided by the number of parts, and it runs backward through the scaler. Meanwhile the next batch is fetched. Gradients are exchanged only in the last part's backward. | Here it is right to divide by the number of parts, because each place of each sequence has a target. |
-# | 307–314 | Unscale, clip, step, update, and clear the gradients. | As in *Everything in one step*, but gradients are cleared at the end. |
-# | 317–333 | The script prints time, loss, and a running mean of the MFU without the first five steps. It stops after the last step. | Reading the loss makes the program wait for the GPU. So there is an interval for it, which is set to 1. |
+# | 215–228 | `estimate_loss` computes the mean loss of `eval_iters` batches of each of the two splits, in eval mode and without gradients. It gets them from `get_batch`. | All batches have the same size, so the mean of means is right. |
+# | 231–242 | `get_lr` is `learning_rate` · (k + 1) / (`warmup_iters` + 1) in step k of the warm-up. From step `warmup_iters` it falls along half a cosine from `learning_rate` to `min_lr`, which it reaches in step `lr_decay_iters`. There it stays. | The rate of its first step isn't 0 (it was, until somebody noticed). |
+# | 250–288 | The first batch is fetched. Then the loop begins: it sets the rate, by `get_lr` if `decay_lr` is true. If the step is a multiple of `eval_interval`, the first process evaluates. If the validation loss is below `best_val_loss`, or if `always_save_checkpoint` is true, it becomes `best_val_loss`, and a checkpoint is written, except at step 0. At step 0, `eval_only` ends the run here. | This comes *before* the step. So the file's step k is the next step to make. |
+# | 292–305 | Each part runs forward under `ctx`, its loss is divided by the number of the process's parts, and it runs backward through the scaler. Between forward and backward, while the GPU computes, the next batch is fetched. Gradients are exchanged only in the last part's backward. | Here it is right to divide by the number of parts, because each place of each sequence has a target. |
+# | 307–314 | Unscale and clip, unless `grad_clip` is 0. Then step, update, and clear the gradients. | As in *Everything in one step*, but gradients are cleared at the end. |
+# | 317–333 | If the step is a multiple of `log_interval`, the first process prints time, loss, and a running mean of the MFU without the first five steps. For the loss it takes the variable `loss`, as the parts have left it, and multiplies it by the number of parts. Then the step goes up by 1, and if it is above `max_iters`, the run ends. | Reading the loss makes the program wait for the GPU. So there is an interval for it, which is set to 1. |
 #
 # **Predict.** The checkpoint has six entries: model, optimizer, the model's sizes, the step, the best validation loss, and `config`. What else is needed to resume exactly? And what does a resumed run do in its first steps?
 
@@ -1895,6 +1895,7 @@ choice(
 # - schedule the rate, clip gradients, accumulate parts of any size, and write a `GradScaler`;
 # - stop anywhere and go on, the same in every bit;
 # - write the whole loop, and prove by its curves that 16 bits and parts change only the rounding;
+# - say what a real training script will do with settings that you have not seen;
 # - train a MiniGPT from nothing until it beats the trigram and the 5-gram, and read the logs of runs that went wrong.
 #
 # And you can answer the question. A run is its weights, its optimizer's memory, its step, its random generators and its place in the data (and a scaler, if it has one). If the file lacks anything on which the next step depends, the resumed run is another run.

@@ -8,7 +8,7 @@
 # # Lab 08: Transformers and Hugging Face
 #
 # Ten exercises and one question, 44 points, a little over three hours without the *further*
-# exercises 5, 9 and 10, which take an hour and a half more. A class may leave those out, or count
+# exercises 5, 7 and 10, which take an hour and a half more. A class may leave those out, or count
 # them as a bonus. Otherwise all points count. The lab follows [lesson 08](../../notebooks/08_transformer.ipynb). You write masks, attention in at most 50 lines, a cache
 # of keys and values, the choice of the next word, and a batch of unequal prompts. You work out what
 # all this costs, convert weights from Hugging Face's form, and let the library do the work with
@@ -611,8 +611,8 @@ verify("flops", flops=flops, cache_bytes=cache_bytes)
 # %% [markdown]
 # ## 7 · From their folder
 #
-# *Medium, 35 minutes, 5 points: one each for embeddings and norms, for the MLP, for attention, for
-# the head, and for loading strictly, for which your own process says what is raised.*
+# *Further, medium, 35 minutes, 5 points: one each for embeddings and norms, for the MLP, for
+# attention, for the head, and for loading strictly, for which your own process says what is raised.*
 # From the lesson: [MiniGPT as a Hugging Face model](../../notebooks/08_transformer.ipynb#cell-id=minigpt-as-a-hugging-face-model).
 #
 # Write two functions. `from_hf(state)` takes the state dict of a GPT-2 in Hugging Face's form, and
@@ -854,8 +854,8 @@ verify("complete", complete)
 # %% [markdown]
 # ## 9 · Fewer keys and values
 #
-# *Further, medium, 30 minutes, 3 points: one for a single key and value head, one for groups, and
-# one for a module made from a trained module.*
+# *Medium, 30 minutes, 3 points: one for a single key and value head, one for groups, and one for a
+# module made from a trained module.*
 # From the lesson: [Where to change the model](../../notebooks/08_transformer.ipynb#cell-id=where-to-change-the-model).
 #
 # While a model writes, its cache grows. So today's models let several query heads share one head of
