@@ -187,19 +187,22 @@ def sample_gradients(
     model, sizes: see ``model_of``.
     state: the state of the model; if empty, the model stays as it is made.
     loss: a key of LOSSES.
-    few: if not 0, there is a first call, with only so many examples, and a mode counts operators.
+    few: if not 0, there is a first call, for only so many examples and a model with half of each
+        number, and a mode counts operators.
     only: if given, only the gradients with these names are returned.
 
     ``operators`` says how many operators more than in the first call a mode heard in the call with
     all examples. ``kept`` says whether the model's numbers and its gradients are as before.
     """
-    made = _made(model, sizes, state)
-    before, heard = _Before(made), [0]
-    for rows in (few, len(x)) if few else (len(x),):
-        watch = _Watch()
-        with put_back(function), watch if few else contextlib.nullcontext():
-            came = function(made, LOSSES[loss], x[:rows], targets[:rows])
-        heard.append(watch.operators)
+    made, heard = _made(model, sizes, state), [0]
+    before = _Before(made)
+    other = _made(model, sizes, {name: one / 2 for name, one in state.items()})
+    with put_back(function):
+        for one, rows in ((other, few), (made, len(x))) if few else ((made, len(x)),):
+            watch = _Watch()
+            with watch if few else contextlib.nullcontext():
+                came = function(one, LOSSES[loss], x[:rows], targets[:rows])
+            heard.append(watch.operators)
     return {
         "gradients": _plain(came, only),
         "operators": heard[-1] - heard[-2],

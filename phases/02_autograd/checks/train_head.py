@@ -66,6 +66,10 @@ def _(draw):
     x, bias = torch.ones(4, 1, dtype=torch.float64), draw.tensor((3,), torch.float64)
     weight = 4 * torch.eye(3, 1, dtype=torch.float64)
     yield trained(several, x, weight, bias, [1, 2, 2, 0], 16.0, 4, shown="a loss that rises")
+    # A rounded loss is noticed only if the loss is small.
+    weight = torch.diag(torch.tensor([draw.integer(40, 56) / 8 for _ in range(3)]).double())
+    args = torch.eye(3, dtype=torch.float64), weight, 0 * bias, [0, 1, 2], 16.0, 4
+    yield trained(several, *args, shown="small losses")
     # whole numbers, which are exact in float32
     for dtype in FLOATS:
         for targets, steps in (([1, 0, 0], 1), ([0, 2, 2], 3)):

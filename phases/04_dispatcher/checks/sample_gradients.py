@@ -46,21 +46,21 @@ def _(draw):
             came = subject.drive("derivatives:sample_gradients", *args, few=few, only=only)
             if part != no_loop:
                 return {"gradients": came["gradients"]}
-            # each example beyond the first `few` would call at least one more operator
-            grows = came["operators"] >= len(args[-1]) - few
-            return {"grows": grows, "kept": came["kept"], "gradients": came["gradients"]}
+            # a loop calls at least one operator for each example, or one for each chunk of examples
+            return {"grows": came["operators"] >= 7, "kept": came["kept"], "gradients": came["gradients"]}
 
         return Case(part, play, shown=shown, places=PLACES)
 
-    for dtype in (torch.float32, torch.float64):
-        for model, loss in (
-            ("a linear layer", "cross-entropy"),
-            ("a linear layer without a bias", "squared errors"),
-            ("a linear layer that first subtracts a buffer", "squared errors"),
-            ("modules in modules", "cross-entropy"),
-            ("a convolution, flattened", "squared errors"),
-            ("an embedding and a layer that share a weight", "cross-entropy"),
-        ):
+    shallow = (
+        ("a linear layer", "cross-entropy"),
+        ("a linear layer without a bias", "squared errors"),
+        ("a linear layer that first subtracts a buffer", "squared errors"),
+        ("an embedding and a layer that share a weight", "cross-entropy"),
+    )
+    # In float32, two right answers for these models may differ by more than the tolerance.
+    deep = ("modules in modules", "cross-entropy"), ("a convolution, flattened", "squared errors")
+    for dtype, asked_for in ((torch.float32, shallow), (torch.float64, (*shallow, *deep))):
+        for model, loss in asked_for:
             ins, outs, rows = draw.shape(3, low=3, high=6)
             given = inputs(draw, model, loss, rows, ins, outs, dtype)
             shown = f"{model}, with {loss}"
@@ -89,13 +89,14 @@ def _(draw):
     names = "lm_head.bias", "final_norm.weight", "blocks.0.mlp.up.bias"
     yield asked(minigpts, TRAINED, TRAINED, (), {}, "next words", x, targets, only=names)
 
-    for model, loss in (
-        ("a linear layer that first subtracts a buffer", "squared errors"),
-        ("modules in modules", "cross-entropy"),
-        ("an embedding and a layer that share a weight", "cross-entropy"),
+    for model, loss, more in (
+        # more than a usual `chunk_size` of `vmap`
+        ("a linear layer that first subtracts a buffer", "squared errors", 66),
+        ("modules in modules", "cross-entropy", 7),
+        ("an embedding and a layer that share a weight", "cross-entropy", 7),
     ):
         ins, outs, few = draw.shape(3, low=2, high=5)
         state = made(draw, model, (ins, outs), torch.float64)
-        given = inputs(draw, model, loss, few + 7, ins, outs, torch.float64)
-        shown = f"{model}, {few} examples and then {few + 7}"
+        given = inputs(draw, model, loss, few + more, ins, outs, torch.float64)
+        shown = f"{model}, {few} examples and then {few + more}"
         yield asked(no_loop, shown, model, (ins, outs), state, loss, *given, few=few)
