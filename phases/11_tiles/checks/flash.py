@@ -114,11 +114,12 @@ def _(draw):
         kind = "causal" if causal else "not causal"
         return Case(part, play, shown=f"{kind}, T = {T}, D = {D}, block {block}", places=places)
 
-    T, D = 8 * draw.integer(3, 4), draw.choice((2, 3, 4))
+    T, D = 8 * draw.integer(4, 5), draw.choice((2, 3, 4))
     says = "A tensor has T × T numbers, or more."
+    other = 6 * draw.integer(6, 7)
     for causal in (False, True):
         yield counted(memory, T, D, 8, causal, lambda came: came["largest"] < T * T, says)
-        yield counted(memory, T + 4, D, 7, causal, lambda came: came["largest"] < T * T, says)
+        yield counted(memory, other, D, 6, causal, lambda came: came["largest"] < other**2, says)
 
     def few(T, D, block):
         tiles = T // block

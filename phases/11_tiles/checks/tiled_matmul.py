@@ -73,9 +73,9 @@ def _(draw):
     yield product(ragged, *drawn(1, 1, 1), 2)
     yield product(ragged, *drawn(3, 2, 4), draw.integer(5, 99))
 
-    a, b = drawn(4, 6, 6)
-    yield product(strides, a.t().contiguous().t(), b, 3, ", a transposed")
-    yield product(strides, a, b.t().contiguous().t(), 3, ", b transposed")
+    a, b = drawn(4, 8, 6)
+    yield product(strides, a.t().contiguous().t(), b, 2, ", a transposed")
+    yield product(strides, a, b.t().contiguous().t(), 2, ", b transposed")
     wide = torch.stack([a, a + 1], -1).flatten(1)
     yield product(strides, wide[:, ::2], b, 2, ", every second column of a larger a")
     tall = torch.cat([b + 1, b, b + 2])
