@@ -640,7 +640,8 @@ for causal in (False, True):
     came = driver.backward(FlashAttention, q, k, v, causal, 3, upstream, between=True)
     for name, mine, other in zip("qkv", came["gradients"], right):
         expect_close(f"causal={causal}, the gradient of {name}", mine, other, atol=1e-5)
-expect_equal("gradcheck", driver.gradcheck(FlashAttention, q, k, v, True, 2), True)
+few = [one[:, :1, :3, :2] for one in (q, k, v)]
+expect_equal("gradcheck", driver.gradcheck(FlashAttention, *few, True, 2), True)
 q, k, v, upstream = torch.randn(4, 1, 1, 64, 4)
 came = driver.backward(FlashAttention, q, k, v, True, 8, upstream)
 expect_equal("less than 64 × 64 numbers", came["largest"] < 64 * 64, True)
@@ -778,11 +779,11 @@ for causal in (False, True):
     theirs = F.scaled_dot_product_attention(q, k, v, is_causal=causal)
     expect_close(f"causal={causal}", output, theirs, atol=1e-5)
 turned = [one.mT.contiguous().mT for one in (q, k, v)]
-expect_close("channels apart in memory", triton_attention(*turned, True), theirs, atol=1e-5)
+came = driver.launched(triton_attention, *turned, True)
+expect_close("channels apart in memory", came["output"], theirs, atol=1e-5)
+expect_equal("one launch, one store", (came["launches"], came["stores"]), (1, 640))
 theirs = F.scaled_dot_product_attention(40 * q, k, v, is_causal=True)
 expect_close("large scores", triton_attention(40 * q, k, v, True), theirs, atol=1e-4)
-came = driver.launched(triton_attention, q, k, v, True)
-expect_equal("one launch, one store", (came["launches"], came["stores"]), (1, 640))
 expect_equal("tensor cores", driver.tensor_cores(triton_attention, q, k, v, True), True)
 
 # %%

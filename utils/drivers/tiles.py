@@ -32,7 +32,13 @@ OTHERS = "which tensors the kernels get"
 
 _BATCHED = {"bmm", "baddbmm", "addbmm"}
 _MATRICES = {"mm", "addmm", "mv", "addmv", "dot", "vdot", "addr", "convolution"} | _BATCHED
-_ELEMENTS = {"mul", "addcmul", "div"}
+_PRODUCTS = _MATRICES | {"mul", "addcmul", "div"}
+
+
+@functools.cache
+def _name(operator: Any) -> str:
+    # `addmm_`, which adds in place, counts as `addmm`
+    return operator._schema.name.removeprefix("aten::").removesuffix("_")
 
 
 class Sizes(TorchDispatchMode):
@@ -54,25 +60,30 @@ class Sizes(TorchDispatchMode):
         self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None
     ) -> Any:
         result = func(*args, **(kwargs or {}))
-        # `addmm_`, which adds in place, counts as `addmm`
-        name = func._schema.name.removeprefix("aten::").removesuffix("_")
+        name = _name(func)
+        if name in _PRODUCTS:
+            self._note_product(name, args)
+        elif "scaled_dot_product" in name:
+            self.widest = max(self.widest, *args[0].shape)
+        if not func.is_view:
+            made = [result] if isinstance(result, Tensor) else tree_leaves(result)
+            self.tensors += [tuple(one.shape) for one in made if isinstance(one, Tensor)]
+        return result
+
+    def _note_product(self, name: str, args: tuple) -> None:
         factors = [one for one in args if isinstance(one, Tensor) and one.dim()][-2:]
         if name == "convolution":
             factors = list(args[:2])
-        if name in _MATRICES | _ELEMENTS and len(factors) == 2:
-            left, right = (tuple(size for size in one.shape if size != 1) for one in factors)
-            self.products.append((left, right))
-        if name in _MATRICES and len(factors) == 2:
+        if len(factors) != 2:
+            return
+        left, right = (tuple(size for size in one.shape if size != 1) for one in factors)
+        self.products.append((left, right))
+        if name in _MATRICES:
             # each number of the left factor is multiplied once for each column of the right factor
             columns = factors[1].shape[-1] if factors[1].dim() > 1 else 1
             self.flops += 2 * factors[0].numel() * columns
             # the first dimensions count the matrices of a batch, so they are no sides of a matrix
             self.widest = max(self.widest, *(max(one.shape[-2:]) for one in factors))
-        if "scaled_dot_product" in name:
-            self.widest = max(self.widest, *args[0].shape)
-        if not func.is_view:
-            self.tensors += [tuple(t.shape) for t in tree_leaves(result) if isinstance(t, Tensor)]
-        return result
 
     def largest_factor(self) -> int:
         """Return the side of the smallest square in which each factor of each product fits."""

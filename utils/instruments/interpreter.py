@@ -28,6 +28,8 @@ from triton.runtime import interpreter
 from triton.runtime.interpreter import InterpretedFunction
 from triton.runtime.jit import JITFunction
 
+from utils.instruments import shapes_once
+
 # The modules with the language's functions and builtins. The modules of the first group have
 # functions that are kernels. The interpreter also adds names to these modules.
 _LIBRARIES = (tl.standard, tl.random)
@@ -312,7 +314,8 @@ def _changes() -> list[tuple[Any, str, Any]]:
     # still take a quarter of a launch.
     builder = interpreter.interpreter_builder
     options = dataclasses.replace(builder.options, sanitize_overflow=builder.options.debug)
-    return [*changes, (builder, "options", options), (builder, "create_dot", _dot)]
+    own = [(builder, "options", options), (builder, "create_dot", _dot)]
+    return [*changes, *own, *shapes_once.changes()]
 
 
 def _dot(a: Any, b: Any, *rest: Any) -> Any:

@@ -17,6 +17,9 @@ import torch
 from utils.instruments.accelerator import compiles_for, triton_target
 
 _recordings: list[list[Launched]] = []
+# The PTX of kernels that were compiled before: a cell and a check compile the same kernel. The keys
+# have everything that decides about PTX, as in Triton's own cache on a disk.
+_lowered_before: dict[tuple[str, ...], str] = {}
 
 
 class TritonMissing(RuntimeError):
@@ -132,7 +135,11 @@ def ptx_of(launched: Launched, target: str = "sm_90") -> str:
             bound, specialization, _ = bind(**launched.arguments)
             asked = {"num_warps": launched.num_warps}
             options, *described = kernel._pack_args(backend, asked, bound, specialization, None)
-            return _lowered(ASTSource(kernel, *described), backend, gpu, options)
+            source = ASTSource(kernel, *described)
+            key = target, source.hash(), options.hash()
+            if key not in _lowered_before:
+                _lowered_before[key] = _lowered(source, backend, gpu, options)
+            return _lowered_before[key]
         except TypeError as error:
             hint = (
                 "a kernel gets tensors and numbers, and every other parameter must be a "

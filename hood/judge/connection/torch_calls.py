@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import GeneratorType
 from typing import Any
@@ -100,7 +100,8 @@ class OpRecorder(TorchDispatchMode):
     def __init__(self, *inputs: Any) -> None:
         super().__init__()
         self.ops: list[str] = []  # the recorded operators, such as ``aten.add``, in order
-        self._inputs = _addresses(inputs) - {0}  # every empty storage has the address 0
+        # every empty storage has the address 0
+        self._inputs = set(map(address, stored_in(inputs))) - {0}
         self._kept: list[Any] = []  # keeps results alive, so that no address is used again
 
     @classmethod
@@ -109,12 +110,12 @@ class OpRecorder(TorchDispatchMode):
         return False
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        touched = _addresses((args, kwargs))
+        touched = _tensors_in((*args, *kwargs.values()) if kwargs else args)
         made = func(*args, **(kwargs or {}))
         if touched & self._inputs:
             self.ops.append(str(func._overloadpacket))
             self._kept.append(made)
-            self._inputs |= _addresses(made) - {0}
+            self._inputs |= _tensors_in((made,)) - {0}
         return made
 
 
@@ -158,5 +159,12 @@ def _path(func: Any) -> str:
     return f"{module}.{name}"
 
 
-def _addresses(value: Any) -> set[int]:
-    return set(map(address, stored_in(value)))
+def _tensors_in(values: Iterable[Any]) -> set[int]:
+    """Return the addresses of the storages of tensors. An operator gets and returns no others."""
+    found: set[int] = set()
+    for one in values:
+        if isinstance(one, torch.Tensor):
+            found.add(address(one))
+        elif isinstance(one, (tuple, list)):
+            found |= _tensors_in(one)
+    return found

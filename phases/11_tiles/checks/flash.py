@@ -116,9 +116,10 @@ def _(draw):
 
     T, D = 8 * draw.integer(4, 5), draw.choice((2, 3, 4))
     says = "A tensor has T × T numbers, or more."
+    other = 6 * draw.integer(6, 7)
     for causal in (False, True):
         yield counted(memory, T, D, 8, causal, lambda came: came["largest"] < T * T, says)
-        yield counted(memory, T + 4, D, 4, causal, lambda came: came["largest"] < T * T, says)
+        yield counted(memory, other, D, 6, causal, lambda came: came["largest"] < other**2, says)
 
     def few(T, D, block):
         tiles = T // block
@@ -128,4 +129,4 @@ def _(draw):
     says = "More is multiplied than the tiles with a query and a key that it sees."
     yield counted(skipped, T, D, 8, True, few(T, D, 8), says)
     yield counted(skipped, 30, D, 5, True, few(30, D, 5), says)
-    yield counted(skipped, 12, D, 1, True, few(12, D, 1), says)
+    yield counted(skipped, 8, D, 1, True, few(8, D, 1), says)

@@ -7,6 +7,7 @@ import torch
 import triton
 import triton.language as tl
 
+from utils.instruments import launching
 from utils.instruments.launching import CompileError, launch, ptx_of, recorded_launches
 from utils.softmax.compiled import compile_kernel
 
@@ -73,6 +74,19 @@ def test_a_kernel_with_a_method_a_helper_and_constants_runs_and_compiles():
     assert ".target sm_80" in text
     assert ".reqntid 64" in text
     assert isinstance(doubled, triton.runtime.jit.JITFunction)  # as it was before the launch
+
+
+def test_a_kernel_is_compiled_once_for_all_arguments_with_the_same_code(monkeypatch):
+    compiled, lowered = [], launching._lowered
+    monkeypatch.setattr(launching, "_lowered_before", {})
+    monkeypatch.setattr(launching, "_lowered", lambda *a: compiled.append(a) or lowered(*a))
+    texts = [ptx_of(launched(row_top, columns)[0]) for columns in (5, 6)]
+    assert texts[0] == texts[1]
+    assert len(compiled) == 1
+    ptx_of(launched(row_top, 16)[0])  # the compiler knows that 16 divides 16
+    assert ptx_of(launched(row_top, num_warps=2)[0]) != texts[0]
+    assert ptx_of(launched(row_top)[0], "sm_80") != texts[0]
+    assert len(compiled) == 4
 
 
 def test_a_kernel_decorated_where_triton_interprets_compiles_as_any_other(monkeypatch):
