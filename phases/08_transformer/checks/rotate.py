@@ -3,7 +3,7 @@
 import torch
 
 from hood.judge.checks.compare import Tolerance
-from hood.judge.checks.exercise import Case, Check, case
+from hood.judge.checks.exercise import Case, Check
 
 rotate = Check(
     "rotate",
@@ -38,7 +38,32 @@ def _(draw):
 
     def asked(heads, length, d, base, dtype=torch.float32, layout="contiguous"):
         x = draw.tensor((1, heads, length, d), dtype, layout)
-        return case(pairs, x, torch.arange(length)[None], base, shown=f"x {tuple(x.shape)}, base {base:g}")
+        positions = torch.arange(length)[None]
+
+        def play(subject):
+            came = subject(x, positions, base)
+            if not isinstance(came, torch.Tensor) or came.shape != x.shape:
+                return {"zero": True, "lengths": True, "first": True, "rotated": came}
+            (a, b), (c, e) = (one.double().chunk(2, -1) for one in (x, came))
+            p = positions.double()
+            first = a[..., 0] * p.cos() - b[..., 0] * p.sin()
+            return {
+                "zero": near(came[:, :, 0], x[:, :, 0]),
+                "lengths": near(c**2 + e**2, a**2 + b**2, 0.01),
+                "first": near(c[..., 0], first),
+                "rotated": came,
+            }
+
+        places = {
+            "['zero']": "A token at position 0 is changed, but all its angles are 0.",
+            "['lengths']": (
+                "For a pair of channels c and c + d/2, the root of a² + b² is changed. A rotation of "
+                "the pair keeps it."
+            ),
+            "['first']": "The first pair, channels 0 and d/2, is not rotated by p.",
+            "['rotated']": "the result",
+        }
+        return Case(pairs, play, shown=f"x {tuple(x.shape)}, base {base:g}", places=places)
 
     yield asked(1, 3, 2, base())
     yield asked(1, draw.integer(3, 5), 4, base())
@@ -66,7 +91,7 @@ def _(draw):
             later = turned(queries, positions + by) @ turned(keys, positions + by).mT
             return {
                 "shape": not bool(q.isnan().any()),
-                "moves": not near(k, keys) and not near(q, turned(queries, positions + 1)),
+                "moves": not torch.equal(k, keys) and not torch.equal(q, turned(queries, positions + 1)),
                 "alone": near(turned(keys[1:], positions[1:]), k[1:]),
                 "cached": near(turned(keys[:, :, cached:], positions[:, cached:]), k[:, :, cached:]),
                 "gap": near(turned(keys[:, :, ::2], positions[:, ::2]), k[:, :, ::2]),
@@ -105,7 +130,7 @@ def _(draw):
             size = float(x.abs().max()) + 1
             return {
                 "dtypes": tuple(named),
-                "moves": not near(wide, x.double()),
+                "moves": not (isinstance(wide, torch.Tensor) and torch.equal(wide, x.double())),
                 "near": near(came, wide, fine * size),
             }
 
