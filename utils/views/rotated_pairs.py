@@ -39,7 +39,8 @@ def rotated_pairs(
 
     In a live view, controls set the query's position and the distance.
 
-    query, key: a vector of d channels each, d even, from 2 to 16. Channels c and c + d/2 are a pair.
+    query, key: two vectors of d channels; d is even, from 2 to 16. Channels c and c + d/2 are a
+        pair.
     base: the pair c is rotated by base^(-2c/d) for each position.
 
     Raises ValueError for other shapes, or if a position is not from 0 to 40.
@@ -70,18 +71,14 @@ def read(query: Tensor, key: Tensor, base: float) -> list[Pair]:
         [(math.hypot(x, y), math.atan2(y, x)) for x, y in zip(one[:half], one[half:], strict=True)]
         for one in (query.tolist(), key.tolist())
     ]
-    return [
-        Pair(base ** (-2 * c / d), *both) for c, both in enumerate(zip(*hands, strict=True))
-    ]
+    return [Pair(base ** (-2 * c / d), *both) for c, both in enumerate(zip(*hands, strict=True))]
 
 
 def draw(pairs: list[Pair], i: int, distance: int) -> Drawing:
     j = i - distance
     score = sum(pair.share(i, j) for pair in pairs)
     canvas = Canvas(f"Query at {i}, key at {j}: the score is {score:.2f}.")
-    canvas.legend(
-        MARGIN, canvas.top + 4, [("query", VIEW.colour), ("key", GRADIENT.colour)]
-    )
+    canvas.legend(MARGIN, canvas.top + 4, [("query", VIEW.colour), ("key", GRADIENT.colour)])
     longest = max(max(pair.query[0], pair.key[0]) for pair in pairs) or 1
     columns = min(ROW, len(pairs))
     step = INNER / columns
@@ -98,7 +95,9 @@ def draw(pairs: list[Pair], i: int, distance: int) -> Drawing:
             canvas.marker(*tip, part.marker, 9, part.colour, edge=INK)
             angles.append(math.degrees(angle) % 360)
         between, share = (angles[0] - angles[1]) % 360, pair.share(i, j)
-        canvas.text(x, y + RADIUS + 16, f"pair {c}, {math.degrees(pair.speed):.3g}° a step", ha="center")
+        canvas.text(
+            x, y + RADIUS + 16, f"pair {c}, {math.degrees(pair.speed):.3g}° a step", ha="center"
+        )
         canvas.text(x, y + RADIUS + 36, f"{between:.0f}° apart: {share:+.2f}", MUTED, "center")
         told.append(
             f"Pair {c}: the query at {angles[0]:.0f}°, the key at {angles[1]:.0f}°, {share:+.2f}."

@@ -30,7 +30,9 @@ class _Norm(nn.Module):
 
     def forward(self, x):
         wide = x.double()
-        return (self.weight * (wide / ((wide**2).mean(-1, keepdim=True) + self.eps) ** 0.5)).to(x.dtype)
+        return (self.weight * (wide / ((wide**2).mean(-1, keepdim=True) + self.eps) ** 0.5)).to(
+            x.dtype
+        )
 
 
 def sizes(config):
@@ -121,7 +123,9 @@ def _(draw):
             if x.dtype.itemsize > 2:
                 return {"output": came}
             # An answer is compared with its own numbers for the same x in float32.
-            wide = subject.drive("transformer:llama_norm", weight.to(dtype), eps, x.float())["output"]
+            wide = subject.drive("transformer:llama_norm", weight.to(dtype), eps, x.float())[
+                "output"
+            ]
             tensors = isinstance(came, torch.Tensor) and isinstance(wide, torch.Tensor)
             fits = tensors and came.shape == wide.shape
             near = fits and bool(((came - wide).abs() <= 0.03 * wide.abs() + 1e-3).all())
@@ -161,10 +165,12 @@ def _(draw):
         given = some | {"num_hidden_layers": 1, "vocab_size": 9, "hidden_act": "silu"}
         given |= {"attention_bias": False, "mlp_bias": False, "tie_word_embeddings": False}
         given |= {"max_position_embeddings": 2048}
-        given |= (rope if old else {"rope_parameters": {"rope_type": "default", **rope}})
+        given |= rope if old else {"rope_parameters": {"rope_type": "default", **rope}}
         if old:
             del given["head_dim"]
-        weights = {name: draw.tensor(shape) / shape[-1] ** 0.5 for name, shape in shapes(given).items()}
+        weights = {
+            name: draw.tensor(shape) / shape[-1] ** 0.5 for name, shape in shapes(given).items()
+        }
         x = draw.tensor((2, length, given["hidden_size"]), dtype)
         steps = [[draw.integer(1, 5) for _ in range(length)] for _ in range(2)]
         positions = torch.tensor(steps).cumsum(1)

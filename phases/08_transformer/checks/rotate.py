@@ -91,9 +91,12 @@ def _(draw):
             later = turned(queries, positions + by) @ turned(keys, positions + by).mT
             return {
                 "shape": not bool(q.isnan().any()),
-                "moves": not torch.equal(k, keys) and not torch.equal(q, turned(queries, positions + 1)),
+                "moves": not torch.equal(k, keys)
+                and not torch.equal(q, turned(queries, positions + 1)),
                 "alone": near(turned(keys[1:], positions[1:]), k[1:]),
-                "cached": near(turned(keys[:, :, cached:], positions[:, cached:]), k[:, :, cached:]),
+                "cached": near(
+                    turned(keys[:, :, cached:], positions[:, cached:]), k[:, :, cached:]
+                ),
                 "gap": near(turned(keys[:, :, ::2], positions[:, ::2]), k[:, :, ::2]),
                 "distance": near(later, scores, 0.02),
             }
@@ -108,7 +111,9 @@ def _(draw):
                 "If all positions are larger by the same number, the scores of queries and keys change."
             ),
         }
-        shown = f"x {tuple(queries.shape)}, rows that begin at positions 0 and {first}, base {base:g}"
+        shown = (
+            f"x {tuple(queries.shape)}, rows that begin at positions 0 and {first}, base {base:g}"
+        )
         return Case(any_positions, play, shown=shown, places=places)
 
     yield moved(2, draw.integer(4, 6), 4, base())
@@ -124,7 +129,9 @@ def _(draw):
         def play(subject):
             came = subject(x, positions, some)
             wide = subject(x.double(), positions, some)
-            named = (str(one.dtype) if isinstance(one, torch.Tensor) else "" for one in (came, wide))
+            named = (
+                str(one.dtype) if isinstance(one, torch.Tensor) else "" for one in (came, wide)
+            )
             # each of a pair's numbers has the size of the pair, and is rounded three times at most
             fine = {torch.float32: 1e-3, torch.float16: 0.01, torch.bfloat16: 0.04}[dtype]
             size = float(x.abs().max()) + 1
