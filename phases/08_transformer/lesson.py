@@ -9,7 +9,7 @@
 #
 # Attention is one line of algebra: each word asks, every earlier word answers, and the answers are averaged. Everything around that line can fill a career. Which words may a word look at? What is kept from one word to the next? How is the next word picked? And what happens to all this when somebody else's library loads your weights?
 #
-# It takes about three hours, predictions and drills included, in two sittings. The first is about attention itself, up to the choice of the next word, and it ends at *A resting place*. The second is about using a trained model, and about what another library does with it. You need [phase 01](01_tensors.ipynb#cell-id=who-shares-bytes-with-whom)'s views, [phase 03](03_module.ipynb#cell-id=a-tree-and-walks-through-it)'s modules and [phase 07](07_training.ipynb#cell-id=the-five-lines)'s five lines. If a paragraph begins with **Predict**, decide on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
+# It takes about three and a half hours, predictions and drills included, in two sittings. The first is about attention itself, up to the choice of the next word, and it ends at *A resting place*. The second is about using a trained model, and about what another library does with it. You need [phase 01](01_tensors.ipynb#cell-id=who-shares-bytes-with-whom)'s views, [phase 03](03_module.ipynb#cell-id=a-tree-and-walks-through-it)'s modules and [phase 07](07_training.ipynb#cell-id=the-five-lines)'s five lines. If a paragraph begins with **Predict**, decide on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
 #
 # Nothing here uses a network. Hugging Face's library works only with a folder on your disk.
 
@@ -1429,7 +1429,8 @@ rotated_pairs(q, k, 10000.0, position=7, distance=3)
 order = torch.arange(16).view(2, 8).T.flatten()  # 0, 8, 1, 9, ...
 print("not rotated:", *(f"{a @ b:.3f}" for a, b in ((q, k), (q[order], k[order]))))
 for i, j in ((7, 7), (7, 4)):
-    print(f"at {i} and {j}:", *(f"{score(a, b, i, j):.3f}" for a, b in ((q, k), (q[order], k[order]))))
+    found = score(q, k, i, j), score(q[order], k[order], i, j)
+    print(f"at {i} and {j}:", *(f"{one:.3f}" for one in found))
 print("position 257 in bfloat16:", torch.tensor(257).bfloat16().item())
 
 # %% [markdown]
@@ -1444,7 +1445,8 @@ norms = {"LayerNorm": nn.LayerNorm(64), "RMSNorm": llama.model.norm}
 for name, norm in norms.items():
     print(f"{name:9} moved by {(norm(plain + 5) - norm(plain)).abs().max():.4f}")
 large = torch.full((64,), 300.0).half()
-print("squares in float16:", large.square().mean().item(), " RMSNorm:", llama.model.norm(large)[0].item())
+print("mean square in float16:", large.square().mean().item())
+print("RMSNorm of the library:", llama.model.norm(large)[0].item())
 
 # %% [markdown]
 # LayerNorm can't see such a shift, but RMSNorm can. It also costs one sum less. The last line shows why the library computes it in float32 and then goes back to the dtype of x.
