@@ -1,19 +1,20 @@
 # ---
 # jupyter:
 #   kernelspec: {display_name: Python 3, language: python, name: python3}
-#   open_the_hood: {title: "Lab 08: Transformers and Hugging Face", points: 44, cell_seconds: 90, preload: [flops, optimizers, transformers]}
+#   open_the_hood: {title: "Lab 08: Transformers and Hugging Face", points: 52, cell_seconds: 90, preload: [flops, optimizers, transformers]}
 # ---
 
 # %% [markdown]
 # # Lab 08: Transformers and Hugging Face
 #
-# Ten exercises and one question, 44 points, a little over three hours without the *further*
-# exercises 5, 7 and 10, which take an hour and a half more. A class may leave those out, or count
+# Twelve exercises and one question, 52 points, a little over three hours without the *further*
+# exercises 5, 7, 10, 11 and 12, which take three hours more. A class may leave those out, or count
 # them as a bonus. Otherwise all points count. The lab follows [lesson 08](../../notebooks/08_transformer.ipynb). You write masks, attention in at most 50 lines, a cache
 # of keys and values, the choice of the next word, and a batch of unequal prompts. You work out what
 # all this costs, convert weights from Hugging Face's form, and let the library do the work with
-# anybody's folder. You change the architecture and prove that nothing broke. And you teach a
-# trained MiniGPT a tense that it has never seen in a sentence.
+# anybody's folder. You change the architecture and prove that nothing broke. You teach a trained
+# MiniGPT a tense that it has never seen in a sentence. And you build the block of today's models,
+# and read a Llama's folder into it.
 #
 # Shapes are named as in MiniGPT: B sequences of T tokens, D channels, H heads of D/H channels, V
 # words. Most of your functions are called with plain values. If that is not enough, a *driver* of
@@ -27,14 +28,17 @@
 # start.
 
 # %% given="setup"
+import json
 import math
 from pathlib import Path
 from tempfile import mkdtemp
 
 import torch
 import torch.nn.functional as F
+from safetensors.torch import load_file
 from torch import nn
 from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
 
 from hood.learner.check import check
 from utils.drivers import transformer as driver
@@ -1078,8 +1082,303 @@ expect_equal("as the model has them", list(tuned), list(small.state_dict()))
 verify("fine_tune", fine_tune)
 ### END HIDDEN TESTS
 
+# %% [markdown]
+# ## 11 · Positions by rotation
+#
+# *Further, medium, 25 minutes, 3 points: one each for the pairs and their angles, for any
+# positions, and for other dtypes.*
+# From the lesson: [What a block looks like today](../../notebooks/08_transformer.ipynb#cell-id=what-a-block-looks-like-today).
+#
+# MiniGPT adds a vector for the position to each word. Today's models do without such vectors. In
+# each attention they rotate the queries and the keys: *RoPE*, rotary position embedding. Write
+# `rotate(x, positions, base)`, which returns the rotated queries or keys.
+#
+# - `x` is (B, H, T, d), the queries or the keys of all heads. d is even. x may be a view, as after
+#   `transpose`.
+# - `positions`, (B, T) int64, is the position of each token in its own text, 0 or more. The rows of
+#   a batch may have different positions. After a cache, x has only the newest tokens.
+# - `base` is a float above 1.
+# - Channels c and c + d/2 are a pair, for c from 0 to d/2 - 1. At position p, the pair (a, b)
+#   becomes (a·cos α - b·sin α, a·sin α + b·cos α), with the angle α = p · base^(-2c/d). This is
+#   the order of Hugging Face's Llama. (The paper pairs neighbours, channels 2c and 2c + 1.)
+# - x is float32, float64, float16 or bfloat16, and the result has x's dtype. Compute the angles in
+#   float32 or float64, whatever x is: for example, bfloat16 has no 257. For the rest, the check
+#   allows for rounding in x's dtype.
+#
+# If this is right, the score of a query at position i and a key at position j depends only on
+# i - j. And a token after a cache gets the same numbers as in one pass over the whole text.
+#
+# <details><summary>What shape have the angles?</summary>
+#
+# Each pair has one frequency, so there are d/2 of them. Positions times frequencies are (B, T, d/2).
+# All heads rotate alike, so there has to be a dimension of size 1 for them.
+# </details>
+# <details><summary>How do I rotate without a loop?</summary>
+#
+# `chunk(2, dim=-1)` gives the first channels of all pairs, and the second channels of all pairs.
+# Each half of the result is a formula of both.
+# </details>
+
+# %% solution="rotate"
+def rotate(x: torch.Tensor, positions: torch.Tensor, base: float) -> torch.Tensor:
+    """Queries or keys (B, H, T, d), rotated to their positions (B, T)."""
+    ### BEGIN SOLUTION
+    half = x.shape[-1] // 2
+    frequencies = base ** (-torch.arange(half) / half)
+    angles = positions[:, None, :, None] * frequencies
+    cos, sin = angles.cos(), angles.sin()
+    first, second = x.chunk(2, dim=-1)
+    turned = torch.cat([first * cos - second * sin, first * sin + second * cos], dim=-1)
+    return turned.to(x.dtype)
+    ### END SOLUTION
+
+# %%
+x = torch.tensor([1.0, 2.0, 0.0, 0.0]).expand(1, 1, 3, 4)
+expect_close(
+    "angles of 1 and 0.1 for each step",
+    rotate(x, torch.tensor([[0, 1, 2]]), 100.0)[0, 0],
+    torch.tensor([[1, 2, 0, 0], [0.540, 1.990, 0.841, 0.200], [-0.416, 1.960, 0.909, 0.397]]),
+    atol=1e-3,
+)
+g = torch.Generator().manual_seed(0)
+q, k = torch.randn(2, 2, 2, 6, 8, generator=g)
+positions = torch.tensor([[0, 1, 2, 3, 4, 5], [2, 3, 4, 5, 6, 7]])
+
+def scores(positions):
+    return rotate(q, positions, 10000.0) @ rotate(k, positions, 10000.0).mT
+
+expect_close("all positions moved by 300", scores(positions + 300), scores(positions), atol=1e-3)
+expect_close(
+    "the last token, after a cache",
+    rotate(k[:, :, 5:], positions[:, 5:], 10000.0),
+    rotate(k, positions, 10000.0)[:, :, 5:],
+)
+half = rotate(k.bfloat16(), positions + 300, 10000.0)
+expect_equal("dtype", half.dtype, torch.bfloat16)
+exact = rotate(k.bfloat16().float(), positions + 300, 10000.0)
+expect_close("16 bits at position 307", half.float(), exact, atol=0.05)
+
+# %% test="rotate" points=3
+# Graded
+check("rotate")
+x = torch.tensor([[[[3.0, 4.0]]]])
+expect_close("position 0", rotate(x, torch.tensor([[0]]), 10.0), x)
+### BEGIN HIDDEN TESTS
+verify("rotate", rotate)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 12 · A Llama of your own
+#
+# *Further, hard, 50 minutes, 5 points: one each for the norm, for a block, for fewer keys and
+# values, for a folder, and for folders of all kinds, for which your own process says the mode and
+# the number of parameters.*
+# From the lesson: [What a block looks like today](../../notebooks/08_transformer.ipynb#cell-id=what-a-block-looks-like-today).
+#
+# Many of today's models have the form of Llama. Read such a folder into a module of your own, with
+# the logits of Hugging Face's `LlamaForCausalLM`. You may not use anything of transformers, except
+# for `apply_rotary_pos_emb`, which the first cell imports. Write three things:
+#
+# `RMSNorm(width, eps)` is a module with one parameter, `weight`, (width,). It divides each vector
+# of x by √(m + eps), where m is the mean of the squares of its channels. Then it multiplies the
+# channels by `weight`. x may be float32, float64, float16 or bfloat16; `weight` has the same dtype,
+# and so has the result. Compute the squares and their mean in float32 or float64: in float16, the
+# square of 300 is infinite.
+#
+# `LlamaBlock(config)` is a module, and `config` is the dict from a folder's `config.json`. It has
+# the linear maps `query`, `key`, `value`, `output`, `gate`, `up` and `down`, all without a bias,
+# the norms `norm_1` and `norm_2`, and nothing else in its state dict. `forward(x, positions)` takes
+# x, (B, T, D), and positions, (B, T) int64. It returns (B, T, D). x and the weights are both float32
+# or both float64.
+#
+# - First x becomes x + attention(`norm_1`(x)). Then, with y = `norm_2`(x), the result is
+#   x + `down`(silu(`gate`(y)) · `up`(y)).
+# - There are `num_attention_heads` heads for queries and `num_key_value_heads` for keys and values,
+#   with `head_dim` channels each. Query head h uses key and value head h // g, as in exercise 9.
+#   `head_dim` may be missing in the config: then it is `hidden_size` divided by the number of query
+#   heads.
+# - Queries and keys are rotated as in exercise 11, with the given positions. The base is
+#   `rope_theta`, which is in the dict `rope_parameters`. In older files there is no such dict, and
+#   `rope_theta` is in the config itself.
+# - Scores are divided by √`head_dim`. Attention is causal in the order of x, whatever the positions
+#   are.
+#
+# `load_llama(folder)` returns an `nn.Module` in evaluation mode. `folder` is a `Path`, with a
+# `config.json` and one `model.safetensors`. `module(tokens)` takes (B, T) int64 and returns logits,
+# (B, T, V), with positions from 0 on. After the embedding and `num_hidden_layers` blocks come one
+# more norm and the head, which has no bias. The next cell prints a config and the names in a file.
+# The class `Llama` in the answer cell is only a proposal.
+#
+# - The file may be float32, float16 or bfloat16. The module must compute in float32.
+# - If `tie_word_embeddings` is true, the file has no head. Then the head's weight must be the
+#   embedding's weight. The module must have as many different parameter values as the file.
+#
+# <details><summary>Where do I begin?</summary>
+#
+# Give your modules the names that the text asks for. Then a table of a dozen replacements turns
+# each name of the file into yours, and `load_state_dict` tells you what is left over.
+# </details>
+# <details><summary>The logits are wrong. Which part is it?</summary>
+#
+# Load the folder with `AutoModelForCausalLM`, outside of your answer, and compare after each step:
+# its `model.embed_tokens`, its `model.layers[0]`. In a folder with one layer, a wrong last norm
+# shows, too.
+# </details>
+
+# %%
+tiny = {"hidden_size": 8, "intermediate_size": 12, "num_hidden_layers": 1, "vocab_size": 11}
+tiny |= {"num_attention_heads": 4, "num_key_value_heads": 2}
+folder = driver.llama_folder(Path(mkdtemp()), tiny, 0)
+for key, value in json.loads((folder / "config.json").read_text()).items():
+    if key in {*tiny, "head_dim", "rms_norm_eps", "rope_parameters", "tie_word_embeddings"}:
+        print(f"{key:24} {value}")
+for name, tensor in load_file(folder / "model.safetensors").items():
+    print(f"{name:50} {tuple(tensor.shape)}")
+
+# %% solution="load_llama"
+class RMSNorm(nn.Module):
+    """Divide vectors of this width by the root of their mean square, and scale each channel."""
+
+    def __init__(self, width: int, eps: float):
+        super().__init__()
+        ### BEGIN SOLUTION
+        self.weight = nn.Parameter(torch.ones(width))
+        self.eps = eps
+        ### END SOLUTION
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """(..., width) -> (..., width), of the same dtype."""
+        ### BEGIN SOLUTION
+        wide = x.float()
+        wide = wide * torch.rsqrt(wide.square().mean(-1, keepdim=True) + self.eps)
+        return self.weight * wide.to(x.dtype)
+        ### END SOLUTION
+
+
+class LlamaBlock(nn.Module):
+    """Attention with rotated queries and keys, and an MLP with a gate."""
+
+    def __init__(self, config: dict):
+        super().__init__()
+        ### BEGIN SOLUTION
+        width, hidden = config["hidden_size"], config["intermediate_size"]
+        heads, kv_heads = config["num_attention_heads"], config["num_key_value_heads"]
+        self.head_dim = config.get("head_dim", width // heads)
+        self.base = config.get("rope_parameters", config)["rope_theta"]
+        self.norm_1 = RMSNorm(width, config["rms_norm_eps"])
+        self.norm_2 = RMSNorm(width, config["rms_norm_eps"])
+        self.query = nn.Linear(width, heads * self.head_dim, bias=False)
+        self.key = nn.Linear(width, kv_heads * self.head_dim, bias=False)
+        self.value = nn.Linear(width, kv_heads * self.head_dim, bias=False)
+        self.output = nn.Linear(heads * self.head_dim, width, bias=False)
+        self.gate = nn.Linear(width, hidden, bias=False)
+        self.up = nn.Linear(width, hidden, bias=False)
+        self.down = nn.Linear(hidden, width, bias=False)
+        ### END SOLUTION
+
+    def forward(self, x: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
+        """(B, T, D) -> (B, T, D); positions: (B, T)."""
+        ### BEGIN SOLUTION
+        y = self.norm_1(x)
+        query, key, value = (
+            part(y).unflatten(-1, (-1, self.head_dim)).transpose(1, 2)
+            for part in (self.query, self.key, self.value)
+        )
+        half = self.head_dim // 2
+        angles = positions[..., None] * self.base ** (-torch.arange(half) / half)
+        angles = torch.cat([angles, angles], dim=-1)
+        query, key = apply_rotary_pos_emb(query, key, angles.cos(), angles.sin())
+        mixed = F.scaled_dot_product_attention(query, key, value, is_causal=True, enable_gqa=True)
+        x = x + self.output(mixed.transpose(1, 2).flatten(2))
+        y = self.norm_2(x)
+        return x + self.down(F.silu(self.gate(y)) * self.up(y))
+        ### END SOLUTION
+
+
+class Llama(nn.Module):
+    """Embedding, blocks, norm and head."""
+
+    def __init__(self, config: dict):
+        super().__init__()
+        ### BEGIN SOLUTION
+        self.embedding = nn.Embedding(config["vocab_size"], config["hidden_size"])
+        self.blocks = nn.ModuleList(LlamaBlock(config) for _ in range(config["num_hidden_layers"]))
+        self.norm = RMSNorm(config["hidden_size"], config["rms_norm_eps"])
+        self.head = nn.Linear(config["hidden_size"], config["vocab_size"], bias=False)
+        if config["tie_word_embeddings"]:
+            self.head.weight = self.embedding.weight
+        ### END SOLUTION
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        """(B, T) -> (B, T, V)."""
+        ### BEGIN SOLUTION
+        x = self.embedding(tokens)
+        positions = torch.arange(tokens.shape[1]).expand(tokens.shape)
+        for block in self.blocks:
+            x = block(x, positions)
+        return self.head(self.norm(x))
+        ### END SOLUTION
+
+
+def load_llama(folder: Path) -> nn.Module:
+    """A module with the weights of a Llama's folder."""
+    ### BEGIN SOLUTION
+    model = Llama(json.loads((folder / "config.json").read_text()))
+    mine = {
+        "model.embed_tokens": "embedding",
+        "model.layers": "blocks",
+        "model.norm": "norm",
+        "lm_head": "head",
+        "input_layernorm": "norm_1",
+        "post_attention_layernorm": "norm_2",
+        "self_attn.q_proj": "query",
+        "self_attn.k_proj": "key",
+        "self_attn.v_proj": "value",
+        "self_attn.o_proj": "output",
+        "mlp.gate_proj": "gate",
+        "mlp.up_proj": "up",
+        "mlp.down_proj": "down",
+    }
+    state = {}
+    for name, tensor in load_file(folder / "model.safetensors").items():
+        for theirs, ours in mine.items():
+            name = name.replace(theirs, ours)
+        state[name] = tensor
+    state.setdefault("head.weight", state["embedding.weight"])
+    model.load_state_dict(state)
+    return model.eval()
+    ### END SOLUTION
+
+# %%
+norm = RMSNorm(4, 0.5)
+found = norm(torch.tensor([[1.0, 1.0, 1.0, 2.0]]))  # a mean square of 1.75
+expect_close("divided by 1.5", found, torch.tensor([[0.667, 0.667, 0.667, 1.333]]), atol=1e-3)
+large = norm.half()(torch.tensor([[300, -300, 300, 0.0]]).half())
+expect_close("float16", large, torch.tensor([[1.1547, -1.1547, 1.1547, 0]]).half(), atol=1e-2)
+tokens = torch.randint(11, (2, 7))
+kinds = {"as above": {}, "another base": {"rope_theta": 100.0}}
+kinds["tied"] = {"tie_word_embeddings": True}
+kinds["wide heads"] = {"head_dim": 6, "num_hidden_layers": 2}
+for kind, more in kinds.items():
+    folder = driver.llama_folder(Path(mkdtemp()), tiny | more, 1)
+    with torch.no_grad():
+        theirs = AutoModelForCausalLM.from_pretrained(folder)(tokens).logits
+        expect_close(kind, load_llama(folder)(tokens), theirs, atol=1e-4)
+
+# %% test="load_llama" points=5
+# Graded
+check("load_llama")
+sizes = {"hidden_size": 4, "num_attention_heads": 2, "num_key_value_heads": 1}
+folder = driver.llama_folder(Path(mkdtemp()), sizes | {"intermediate_size": 6, "vocab_size": 9}, 0)
+block = LlamaBlock(json.loads((folder / "config.json").read_text()))
+expect_equal("half of the keys", block.key.weight.shape, (2, 4))
+expect_equal("tensors", len(block.state_dict()), 9)
+### BEGIN HIDDEN TESTS
+verify("load_llama", RMSNorm=RMSNorm, LlamaBlock=LlamaBlock, load_llama=load_llama)
+### END HIDDEN TESTS
+
 # %% [markdown] task="five_lines" points=2
-# ## 11 · Five lines of yours
+# ## 13 · Five lines of yours
 #
 # *10 minutes, 2 points, read by a person.*
 #

@@ -9,7 +9,7 @@
 #
 # Attention is one line of algebra: each word asks, every earlier word answers, and the answers are averaged. Everything around that line can fill a career. Which words may a word look at? What is kept from one word to the next? How is the next word picked? And what happens to all this when somebody else's library loads your weights?
 #
-# It takes about three hours, predictions and drills included, in two sittings. The first is about attention itself, up to the choice of the next word, and it ends at *A resting place*. The second is about using a trained model, and about what another library does with it. You need [phase 01](01_tensors.ipynb#cell-id=who-shares-bytes-with-whom)'s views, [phase 03](03_module.ipynb#cell-id=a-tree-and-walks-through-it)'s modules and [phase 07](07_training.ipynb#cell-id=the-five-lines)'s five lines. If a paragraph begins with **Predict**, decide on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
+# It takes about three and a half hours, predictions and drills included, in two sittings. The first is about attention itself, up to the choice of the next word, and it ends at *A resting place*. The second is about using a trained model, and about what another library does with it. You need [phase 01](01_tensors.ipynb#cell-id=who-shares-bytes-with-whom)'s views, [phase 03](03_module.ipynb#cell-id=a-tree-and-walks-through-it)'s modules and [phase 07](07_training.ipynb#cell-id=the-five-lines)'s five lines. If a paragraph begins with **Predict**, decide on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
 #
 # Nothing here uses a network. Hugging Face's library works only with a folder on your disk.
 
@@ -55,6 +55,7 @@ course_path(PHASES, here=8)
 # Como nadie mira hacia delante, las claves y los valores ya calculados no cambian: se guardan (*KV cache*) y cada palabra nueva cuesta una palabra, no todas.
 # Elegir la palabra siguiente es otra cosa: temperatura, top-k, top-p y un número al azar. En un lote, las frases cortas se rellenan por la izquierda y las posiciones se cuentan desde la primera palabra de verdad.
 # Con Hugging Face la misma carpeta puede cargarse con dos clases, sin error, y dar dos modelos. Hay que preguntar qué se quedó fuera y comparar los logits. Un modelo del hub cambia cuando su autor quiere: se fija con `revision` y un *commit*; también importan el `dtype` y no ejecutar código ajeno. En ocho bits MiniGPT dice lo mismo; en cuatro es bueno todavía, pero es otro.
+# Los bloques de hoy giran pares de canales según la posición (RoPE), normalizan sin restar la media (RMSNorm) y llevan una puerta en el MLP (SwiGLU).
 # Afinar con un tiempo verbal nuevo enseña ese tiempo y borra los demás, si nadie se los recuerda.
 
 # %% [markdown]
@@ -1369,6 +1370,102 @@ choice(
 )
 
 # %% [markdown]
+# ## What a block looks like today
+#
+# Fewer keys, and positions by rotation: most open models have these two ideas of the table by now, with another norm and another MLP. This block is named after Llama, which made it common in 2023. Here is a Llama of MiniGPT's size, with random weights. **Predict.** Which of its tensors hold positions? And how many biases does it have?
+
+# %%
+from transformers import LlamaConfig, LlamaForCausalLM
+
+settings = LlamaConfig(
+    vocab_size=600, hidden_size=64, intermediate_size=176, num_hidden_layers=2,
+    num_attention_heads=4, num_key_value_heads=2,
+)  # fmt: skip
+llama = LlamaForCausalLM(settings).eval()
+for name, tensor in llama.state_dict().items():
+    if "layers.1" not in name:
+        print(f"{name:48} {tuple(tensor.shape)}")
+
+# %% [markdown]
+# There is no tensor for positions, and not a single bias. Keys and values have two heads, and queries have four (*grouped-query attention*). A norm has only a weight. The MLP has three maps. Let us go through what is new.
+#
+# ### Positions by rotation
+#
+# MiniGPT learned a vector for each of 32 positions, and has none for position 33. *RoPE*, rotary position embedding, learns nothing. It takes the 16 channels of a head as 8 pairs. Each pair is a hand on a clock, and its query and key are rotated by an angle for each step of position. The first pair moves by one radian a step, 57°. Each further pair is slower by the same factor.
+#
+# We take a query and a key from MiniGPT's words, before a position is added, and let the library rotate them. **Predict.** The query is at position 7, and the key at position 4. What happens to their score if both words move on by 300 positions?
+
+# %%
+from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
+
+plain = first.norm_1(gpt.token_embedding(tokens))[0]  # words without positions
+q, k = first.attention.query(plain[-1])[:16], first.attention.key(plain[2])[:16]
+
+
+def score(q, k, i, j):
+    """The dot product of a query at position i and a key at position j."""
+    cos, sin = llama.model.rotary_emb(q, torch.tensor([[i, j]]))  # (1, 2, 16) each
+    both = torch.stack([q, k])[None, None]  # (1, 1, 2, 16)
+    turned, _ = apply_rotary_pos_emb(both, both, cos, sin)
+    return (turned[0, 0, 0] @ turned[0, 0, 1]).item()
+
+
+for i, j in ((7, 4), (307, 304), (7, 7), (7, 1)):
+    print(f"query at {i:3}, key at {j:3}: {score(q, k, i, j):.3f}")
+
+# %%
+from utils.views import rotated_pairs
+
+rotated_pairs(q, k, 10000.0, position=7, distance=3)
+
+# %% [markdown]
+# Nothing happens. Both hands of each clock turn by the same angle, so the angle between them stays. The dot product depends only on lengths and on these angles, that is, on the *distance* i - j. If your kernel is running, move `position`, and then `distance`: the fast pairs tell near words apart, and the slow pairs tell far words apart.
+#
+# Values are not rotated: a position says where to look, and not what is there. And a cache has keys that are rotated already. So the next word must get its own position, not 0.
+#
+# There are two traps. The first one is the order. The library takes channels c and c + d/2 as a pair, but the paper takes neighbours, 2c and 2c + 1. **Predict.** We bring the channels of q and k into the other order, both in the same way. Which scores stay the same?
+
+# %%
+order = torch.arange(16).view(2, 8).T.flatten()  # 0, 8, 1, 9, ...
+print("not rotated:", *(f"{a @ b:.3f}" for a, b in ((q, k), (q[order], k[order]))))
+for i, j in ((7, 7), (7, 4)):
+    found = score(q, k, i, j), score(q[order], k[order], i, j)
+    print(f"at {i} and {j}:", *(f"{one:.3f}" for one in found))
+print("position 257 in bfloat16:", torch.tensor(257).bfloat16().item())
+
+# %% [markdown]
+# At distance 0, the scores are equal, and everywhere else they are not. Meta's own files have neighbours, so the script that converts them exchanges rows of `q_proj` and `k_proj`. If it is forgotten, names and shapes fit. The second trap is in the last line: angles must be computed in float32, even in a model of 16 bits.
+#
+# ### A norm without a mean
+#
+# *RMSNorm* divides a vector by the root of its mean square, and multiplies by a weight. It takes no mean away, and adds no bias. **Predict.** We add 5 to all channels of x. What does this change after a LayerNorm, and after an RMSNorm?
+
+# %%
+norms = {"LayerNorm": nn.LayerNorm(64), "RMSNorm": llama.model.norm}
+for name, norm in norms.items():
+    print(f"{name:9} moved by {(norm(plain + 5) - norm(plain)).abs().max():.4f}")
+large = torch.full((64,), 300.0).half()
+print("mean square in float16:", large.square().mean().item())
+print("RMSNorm of the library:", llama.model.norm(large)[0].item())
+
+# %% [markdown]
+# LayerNorm can't see such a shift, but RMSNorm can. It also costs one sum less. The last line shows why the library computes it in float32 and then goes back to the dtype of x.
+#
+# ### A gate
+#
+# *SwiGLU* replaces `down(gelu(up(x)))` by `down(silu(gate(x)) * up(x))`, with silu(z) = z · sigmoid(z). One map decides, channel by channel, how much of another map passes. That is a third matrix. So that the MLP keeps its size, it is narrower: about 8/3 of D in place of 4 D.
+
+# %% tags=["hide-input"]
+number(
+    "An MLP of the old form has D = 768 and a hidden width of 4 · 768 = 3072, without biases. How wide is a SwiGLU's hidden layer with the same number of weights?", 2048,
+    why="2 · 768 · 3072 weights, shared out to three matrices: 3 · 768 · 2048. In general the width is 8/3 of D.",
+    wrong={3072: "Then there are three matrices of the old size, half as many weights again.", 1024: "That would be a third of the old width. Two thirds are enough, because there were two matrices before.", 1536: "That is half the old width, so there are three quarters of the weights."},
+)
+
+# %% [markdown]
+# In the lab you write all of this, without the library's model, and read a Llama's folder with equal logits.
+
+# %% [markdown]
 # ## A new tense, and what it cost
 #
 # There is a second, smaller MiniGPT. It is half as wide, and has only one layer. It was trained like the first, but on a corpus without any sentence in the Spanish imperfect (*yo hablaba*). It knows the words from lists of forms. But it has never seen a sentence with `<imperfect>`.
@@ -1522,6 +1619,7 @@ attempt(lambda: Trainer(model=hf_model(small), args=settings, train_dataset=rena
 # - let the library continue a batch of prompts, with anybody's folder, and see where each prompt's last token looks;
 # - change the architecture, and prove that the change is what you say;
 # - teach the model a new tense, and keep the old ones;
+# - rotate queries and keys to their positions, and read a Llama's folder into a module of your own;
 # - explain the lines of your own attention, in words.
 #
 # And you can answer the question. The model that `AutoModelForCausalLM` made is MiniGPT. The other model has no bias in its head. A loader compares names and shapes, and reports what it left out if you ask for the report. Only equal logits show that the numbers mean the same.
@@ -1530,7 +1628,8 @@ attempt(lambda: Trainer(model=hf_model(small), args=settings, train_dataset=rena
 # ## What this phase leaves out
 #
 # - **Fused attention from inside** (FlashAttention): it makes the T × T table in tiles that never leave the chip, with the running softmax of [phase 05](05_custom_op.ipynb#cell-id=one-pass-or-three). You write it in [phase 11](11_tiles.ipynb#cell-id=attention-without-the-matrix).
-# - **RoPE, RMSNorm, SwiGLU, mixtures of experts**: these parts of today's models replace parts of GPT-2. Each takes between one and ten lines, at a place that you know now.
+# - **Mixtures of experts**: several MLPs, and a map that chooses a few of them for each word.
+# - **RoPE for longer texts**: a model is trained for a length, and later its angles are made smaller (`rope_type` in the config).
 # - **Subword tokenizers**: how byte-pair encoding is learnt.
 # - **Beam search, speculative decoding, paged caches**: they belong to serving, which is a separate field.
 # - **How four bits are chosen well**: GPTQ and similar methods round one weight after another, and change the remaining weights to make up for it. There are also kernels that unpack weights while they multiply.
@@ -1544,6 +1643,7 @@ attempt(lambda: Trainer(model=hf_model(small), args=settings, train_dataset=rena
 # - "[The Annotated Transformer](https://nlp.seas.harvard.edu/annotated-transformer/)", by A. Huang and others after A. Rush: that first paper, with its code line by line. Hugging Face's "[LLM Course](https://huggingface.co/learn/llm-course)": the library from its users' side.
 # - N. Shazeer, "[Fast Transformer Decoding: One Write-Head is All You Need](https://arxiv.org/abs/1911.02150)", 2019; J. Ainslie et al., "[GQA](https://arxiv.org/abs/2305.13245)", EMNLP 2023: keys and values shared by heads.
 # - T. Dao et al., "[FlashAttention](https://arxiv.org/abs/2205.14135)", NeurIPS 2022. A. Q. Jiang et al., "[Mistral 7B](https://arxiv.org/abs/2310.06825)", 2023: the window. G. Xiao et al., "[Efficient Streaming Language Models with Attention Sinks](https://arxiv.org/abs/2309.17453)", ICLR 2024.
+# - J. Su et al., "[RoFormer](https://arxiv.org/abs/2104.09864)", 2021: RoPE. B. Zhang, R. Sennrich, "[Root Mean Square Layer Normalization](https://arxiv.org/abs/1910.07467)", NeurIPS 2019. N. Shazeer, "[GLU Variants Improve Transformer](https://arxiv.org/abs/2002.05202)", 2020: SwiGLU. H. Touvron et al., "[LLaMA](https://arxiv.org/abs/2302.13971)", 2023: all three in one block.
 # - A. Holtzman et al., "[The Curious Case of Neural Text Degeneration](https://arxiv.org/abs/1904.09751)", ICLR 2020: top p. A. Fan, M. Lewis, Y. Dauphin, "[Hierarchical Neural Story Generation](https://arxiv.org/abs/1805.04833)", ACL 2018: top k.
 # - P. Michel, O. Levy, G. Neubig, "[Are Sixteen Heads Really Better than One?](https://arxiv.org/abs/1905.10650)", NeurIPS 2019; S. Jain, B. C. Wallace, "[Attention is not Explanation](https://arxiv.org/abs/1902.10186)", NAACL 2019.
 # - T. Dettmers et al., "[LLM.int8()](https://arxiv.org/abs/2208.07339)", NeurIPS 2022: wild activations; E. Frantar et al., "[GPTQ](https://arxiv.org/abs/2210.17323)", ICLR 2023.

@@ -12,7 +12,7 @@ EXERCISES = frozenset(
         *("triton_softmax", "softmax_backward", "make_softmax", "make_twice", "swap_softmax"),
         *("mended", "generated", "compiled_head", "compiled_writer"),
         *("fit", "checkpoint"),
-        *("from_hf", "complete", "fine_tune"),
+        *("from_hf", "complete", "fine_tune", "load_llama"),
         "slowest",
         "minigpt_step",
         *("matmul", "linear_gelu", "flash", "FlashAttention", "triton_attention"),

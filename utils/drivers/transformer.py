@@ -382,6 +382,84 @@ def small_folder(folder: Path, says: Mapping[str, Any]) -> Path:
     return folder
 
 
+def llama_folder(folder: Path, config: Mapping[str, Any], seed: int) -> Path:
+    """Write a Llama with random weights, as `save_pretrained` does; return the folder's path.
+
+    folder: where the files are written.
+    config: settings of a `LlamaConfig`, and three more keys:
+        rope_theta  the base of the rotation, by default 10000
+        stored      the dtype of the file, by default "float32"
+        old         whether the config has the form of older files, without the dict
+                    `rope_parameters` and without `head_dim`, by default False
+    seed: the seed of the weights.
+    """
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    says = dict(config)
+    old, stored = says.pop("old", False), says.pop("stored", "float32")
+    rope = {"rope_type": "default", "rope_theta": says.pop("rope_theta", 10000.0)}
+    # All weights are replaced below. So the creation of the model must not change torch's random
+    # state.
+    with torch.random.fork_rng(devices=[]), unlogged(), redirect_stderr(io.StringIO()):
+        model: Any = LlamaForCausalLM(LlamaConfig(**says, rope_parameters=rope))
+        draw_into(model.parameters(), seed, 0.5)
+        model.to(getattr(torch, stored)).save_pretrained(folder)
+    if old:
+        file = folder / "config.json"
+        settings = json.loads(file.read_text())
+        settings["rope_theta"] = settings.pop("rope_parameters")["rope_theta"]
+        del settings["head_dim"]
+        file.write_text(json.dumps(settings))
+    return folder
+
+
+@driver("output")
+def llama_norm(
+    functions: Mapping[str, Callable], weight: Tensor, eps: float, x: Tensor
+) -> dict[str, Any]:
+    """Return the ``output`` of ``RMSNorm(width, eps)`` with this weight, in x's dtype."""
+    norm = functions["RMSNorm"](len(weight), eps)
+    norm.load_state_dict({"weight": weight})
+    return {"output": norm.to(x.dtype)(x).detach()}
+
+
+@driver("output")
+def llama_block(
+    functions: Mapping[str, Callable],
+    config: Mapping[str, Any],
+    weights: Mapping[str, Tensor],
+    x: Tensor,
+    positions: Tensor,
+) -> dict[str, Any]:
+    """Return the ``output`` of ``LlamaBlock(config)`` with these weights, in x's dtype."""
+    block = functions["LlamaBlock"](dict(config))
+    block.load_state_dict(dict(weights))
+    return {"output": block.to(x.dtype)(x, positions).detach()}
+
+
+@driver(
+    "logits",
+    observed={
+        "training": "in which mode `load_llama` leaves a module",
+        "numbers": "how many numbers the parameters have",
+    },
+)
+def llama_logits(
+    functions: Mapping[str, Callable], config: Mapping[str, Any], seed: int, tokens: Tensor
+) -> dict[str, Any]:
+    """Return the ``logits`` of ``load_llama(folder)`` for a :func:`llama_folder`.
+
+    ``training`` is the mode of the module. ``numbers`` is the number of its parameters' elements; a
+    parameter with two names counts once.
+    """
+    with tempfile.TemporaryDirectory() as place, unlogged(), redirect_stderr(io.StringIO()):
+        model = functions["load_llama"](llama_folder(Path(place), config, seed))
+        with torch.no_grad():
+            logits = model(tokens)
+    numbers = sum(p.numel() for p in model.parameters())
+    return {"logits": logits, "training": model.training, "numbers": numbers}
+
+
 @functools.cache
 def _files_of(says: tuple[tuple[str, Any], ...]) -> dict[str, bytes]:
     """Return the files of a :func:`small_folder`: name -> bytes."""

@@ -1,5 +1,6 @@
 """The drivers of lab 08: their results for right and wrong pieces, and their cleanup."""
 
+import json
 import logging
 import math
 import sys
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import load_file
 from torch import nn
 from torch.nn import functional as F
 
@@ -330,6 +332,43 @@ def test_a_folder_contains_what_it_states(says, mistake):
     assert driver.completed(wrong("complete", mistake), says, *asked) != expected
     assert path == sys.path
     assert [name for name in sys.modules if name.startswith("transformers_modules")] == modules
+
+
+# a Llama
+
+LLAMA = {"hidden_size": 8, "intermediate_size": 6, "num_hidden_layers": 1, "vocab_size": 5}
+LLAMA |= {"num_attention_heads": 2, "num_key_value_heads": 1}
+OLD = {"old": True, "rope_theta": 7.0, "stored": "float16"}
+
+
+def test_a_llamas_folder_is_as_the_config_says(tmp_path):
+    state = torch.random.get_rng_state()
+    driver.llama_folder(tmp_path / "now", LLAMA | {"tie_word_embeddings": True}, 1)
+    driver.llama_folder(tmp_path / "old", LLAMA | OLD, 1)
+    assert torch.equal(state, torch.random.get_rng_state())
+    now, old = (
+        json.loads((tmp_path / name / "config.json").read_text()) for name in ("now", "old")
+    )
+    assert now["rope_parameters"] == {"rope_type": "default", "rope_theta": 10000.0}
+    assert now["head_dim"] == 4
+    assert old["rope_theta"] == 7.0
+    assert not {"rope_parameters", "head_dim"} & old.keys()
+    tied, halved = (load_file(tmp_path / name / "model.safetensors") for name in ("now", "old"))
+    assert "lm_head.weight" not in tied
+    assert halved["lm_head.weight"].dtype is torch.float16
+
+
+def test_the_numbers_of_a_llama_are_those_of_its_folder():
+    tokens = torch.tensor([[1, 4, 2]])
+    tied = driver.llama_logits(
+        right("load_llama"), LLAMA | {"tie_word_embeddings": True}, 1, tokens
+    )
+    own = driver.llama_logits(right("load_llama"), LLAMA, 1, tokens)
+    assert (tied["training"], own["training"]) == (False, False)
+    assert own["numbers"] - tied["numbers"] == 5 * 8
+    old = driver.llama_logits(right("load_llama"), LLAMA | OLD, 1, tokens)
+    assert old["logits"].dtype is torch.float32
+    assert not torch.allclose(old["logits"], own["logits"], atol=1e-2)
 
 
 def test_prompts_are_removed_from_a_copy():

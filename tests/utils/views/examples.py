@@ -291,6 +291,9 @@ EXAMPLES = {
     ),
     "ring_stepper": lambda: views.ring_stepper([torch.randn(600, 64) * 1e4 for _ in range(8)]),
     "roofline": lambda: views.roofline(softmax, peak_flops=67e12, peak_bandwidth=4.8e12),
+    "rotated_pairs": lambda: views.rotated_pairs(
+        torch.arange(16) - 6.5, torch.ones(16), 10000.0, position=9, distance=9
+    ),
     "row_lanes": lambda: views.row_lanes(601),
     "saved_bytes": lambda: views.saved_bytes(
         by_rows, *(one.clone().requires_grad_() for one in PAIR)

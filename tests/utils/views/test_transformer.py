@@ -1,4 +1,4 @@
-"""Views of a transformer: a head's map, a mask, a cache, and the next word."""
+"""Views of a transformer: a head's map, a mask, a cache, the next word, and rotated positions."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def view(name):
     return importlib.import_module(f"utils.views.{name}")
 
 
-heads, masks, growth, chosen = map(
-    view, ("attention_heads", "mask_builder", "cache_growth", "next_word")
+heads, masks, growth, chosen, clocks = map(
+    view, ("attention_heads", "mask_builder", "cache_growth", "next_word", "rotated_pairs")
 )
 
 # attention_heads
@@ -186,3 +186,38 @@ def test_settings_that_are_not_offered_are_refused(how):
 def test_logits_are_one_row():
     with pytest.raises(ValueError, match=r"shape \(4,\)"):
         views.next_word(torch.zeros(1, 4), "abcd")
+
+
+# rotated_pairs
+
+Q, K = torch.tensor([1.0, 2.0, 0.0, 1.0]), torch.tensor([0.0, 1.0, 1.0, 1.0])
+
+
+def test_hands_turn_by_the_angles_of_their_pairs():
+    pairs = clocks.read(Q, K, 100.0)
+    assert [pair.speed for pair in pairs] == pytest.approx([1.0, 0.1])
+    # cos(0 + 2 - π/2), and the angle of (2, 1) less that of (1, 1), plus 0.2
+    parts = (
+        math.cos(2 - math.pi / 2),
+        math.sqrt(10) * math.cos(math.atan2(1, 2) - math.pi / 4 + 0.2),
+    )
+    assert [pair.share(5, 3) for pair in pairs] == pytest.approx(parts)
+    assert [pair.share(30, 28) for pair in pairs] == pytest.approx(parts)
+    assert sum(pair.share(4, 4) for pair in pairs) == pytest.approx(float(Q @ K))
+    check(*clocks.draw(pairs, 4, 0), "Query at 4, key at 4: the score is 3.00.")
+
+
+@pytest.mark.parametrize(
+    ("q", "k", "how", "says"),
+    [
+        (Q, K[:2], {}, "the same even size"),
+        (Q[:3], K[:3], {}, "the same even size"),
+        (torch.ones(18), torch.ones(18), {}, "from 2 to 16"),
+        (Q[None], K[None], {}, "the same even size"),
+        (Q, K, {"position": 41}, "a position of 41"),
+        (Q, K, {"position": 2, "distance": 3}, "a distance of 3"),
+    ],
+)
+def test_invalid_pairs_are_refused(q, k, how, says):
+    with pytest.raises(ValueError, match=says):
+        views.rotated_pairs(q, k, 10.0, **how)
