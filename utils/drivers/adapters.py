@@ -244,6 +244,15 @@ def in_four_bits(int4: Any, model: nn.Module, group: int) -> nn.Module:
     return model
 
 
+def _whole_steps(shape: Sequence[int], group: int, generator: torch.Generator) -> Tensor:
+    """Return a matrix that four bits hold exactly, so that no rounding decides about a code."""
+    rows, columns = shape
+    codes = torch.randint(-7, 8, (rows, columns), generator=generator)
+    codes[:, ::group] = 7
+    steps = 2.0 ** torch.randint(-6, -2, (rows, -(-columns // group)), generator=generator)
+    return codes * steps.repeat_interleave(group, dim=1)[:, :columns]
+
+
 @driver("first", "loaded", "after", observed={"kind": "of which class the weights are"})
 def reloaded(
     int4: Any, config: MiniGPTConfig, seeds: tuple[int, int], group: int, tokens: Tensor
@@ -258,15 +267,15 @@ def reloaded(
     for seed in seeds:
         model = MiniGPT(config)
         draw_into(model.parameters(), seed, 0.3)
+        generator = torch.Generator().manual_seed(seed)
         for layer in model.modules():
-            if isinstance(layer, nn.Linear):  # rounding must not decide about a code
-                with torch.no_grad():
-                    layer.weight.mul_(16).round_().clamp_(-7, 7)[:, ::group] = 7
-                    layer.weight /= 8
+            if isinstance(layer, nn.Linear):
+                layer.weight = nn.Parameter(_whole_steps(layer.weight.shape, group, generator))
         models.append(in_four_bits(int4, model, group))
     one, other = models
     with torch.no_grad():
         first = one(tokens)
+        other(tokens)  # a model may have computed before it is loaded
         other.load_state_dict(one.state_dict())
         loaded = other(tokens)
         weights = [w for m in models for w in m.parameters() if isinstance(w, int4)]
