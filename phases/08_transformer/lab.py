@@ -8,16 +8,17 @@
 # # Lab 08: Transformers and Hugging Face
 #
 # Twelve exercises and one question, 52 points, a little over three hours without the *further*
-# exercises 5, 9 and 10, which take an hour and a half more. A class may leave those out, or count
-# them as a bonus. Otherwise all points count. The lab follows [lesson 08](../../notebooks/08_transformer.ipynb). You write masks, attention in at most 50 lines, a cache
+# exercises 5, 9, 10, 12 and 13, which take two and a half hours more. A class may leave those out, or
+# count them as a bonus. Otherwise all points count. The lab follows [lesson 08](../../notebooks/08_transformer.ipynb). You write masks, attention in at most 50 lines, a cache
 # of keys and values, the choice of the next word, and a batch of unequal prompts. You work out what
 # all this costs, convert weights from Hugging Face's form, and let the library do the work with
-# anybody's folder. You change the architecture and prove that nothing broke. And you teach a
-# trained MiniGPT a tense that it has never seen in a sentence.
+# anybody's folder. You change the architecture and prove that nothing broke. You teach a
+# trained MiniGPT a tense that it has never seen in a sentence, and do it again with a twelfth of
+# the numbers. And you pack its weights into four bits.
 #
 # Shapes are named as in MiniGPT: B sequences of T tokens, D channels, H heads of D/H channels, V
 # words. Most of your functions are called with plain values. If that is not enough, a *driver* of
-# `utils/drivers/transformer.py` runs your code: it gives weights to your module, or a model to your
+# `utils/drivers/transformer.py` or `adapters.py` runs your code: it gives weights to your module, or a model to your
 # function. Each graded cell begins with `check(...)`, which gives the same verdict as grading. It
 # uses sizes and numbers that you have not seen, new ones each time. No function may change its
 # arguments.
@@ -1413,7 +1414,8 @@ output.sum().backward()
 expect_close("a gradient", x.grad[0, 0], w.dequantize().sum(0), atol=1e-5)
 
 # %%
-model, tokens = load_minigpt(), torch.tensor([load_tokenizer().encode("<bos> <es> hablar <past> yo")])
+model, words = load_minigpt(), load_tokenizer()
+tokens = torch.tensor([words.encode("<bos> <es> hablar <past> yo")])
 linear = [one for one in model.modules() if isinstance(one, nn.Linear)]
 before = sum(one.weight.nbytes for one in linear)
 adapters.in_four_bits(Int4, model, 32)
@@ -1421,7 +1423,7 @@ after = sum(one.weight.packed.nbytes + one.weight.scales.nbytes for one in linea
 print(f"weights of linear layers: {before:,} bytes before, {after:,} after")
 with torch.no_grad():
     likely = model(tokens)[0, -1].topk(3).indices
-print("after “yo”:", load_tokenizer().decode(likely.tolist()))
+print("after “yo”:", words.decode(likely.tolist()))
 again = adapters.in_four_bits(Int4, MiniGPT(model.config), 32)
 again.load_state_dict(model.state_dict())
 expect_equal("loaded", again(tokens), model(tokens))
