@@ -1123,21 +1123,22 @@ verify("fine_tune", fine_tune)
 # `fine_tune` changed every number of the model. *LoRA* leaves them as they are, and trains two small
 # matrices beside each weight. Write a module and two functions:
 #
-# - `LoRA(base, rank, alpha)` is a module around a trained `nn.Linear`, with or without a bias. Its
-#   state dict has what `base` has, below `base.`, and two matrices: `A`, (rank, inputs), and `B`,
-#   (outputs, rank). `base` is the given layer itself, and `A` and `B` have the dtype of its weight.
-#   Only `A` and `B` require a gradient. `A` starts with random numbers, new ones in each layer. `B`
-#   starts with zeros, so a new layer computes exactly what `base` does.
-# - Its `forward(x)` takes x, (..., inputs), and returns `base(x)` plus `alpha / rank` times x·Aᵀ·Bᵀ.
-# - Its `merge()` adds `alpha / rank` times B·A to the weight of `base`, in place. From then on, the
-#   forward is `base(x)` alone, so its result stays the same. `unmerge()` undoes this, up to
-#   rounding. If a layer is already merged, `merge()` does nothing. If it is not merged, `unmerge()`
-#   does nothing.
+# - `LoRA(base, rank, alpha)` is a module around a trained `nn.Linear`, with or without a bias.
+#   Its state dict has what `base` has, below `base.`, and two matrices: `A`, (rank, inputs), and
+#   `B`, (outputs, rank). `base` is the given layer itself, and `A` and `B` have the dtype of its
+#   weight. Only `A` and `B` require a gradient. `A` starts with random numbers, new ones in each
+#   layer. `B` starts with zeros, so a new layer computes exactly what `base` does.
+# - Its `forward(x)` takes x, (..., inputs), and returns `base(x)` plus `alpha / rank` times
+#   x·Aᵀ·Bᵀ.
+# - Its `merge()` adds `alpha / rank` times B·A to the weight of `base`, in place. From then on,
+#   the forward is `base(x)` alone, so its result stays the same. `unmerge()` undoes this, up to
+#   rounding. If a layer is already merged, `merge()` does nothing. If it is not merged,
+#   `unmerge()` does nothing.
 # - `adapt(model, names, rank, alpha)` changes a model in place. It puts a LoRA around each
 #   `nn.Linear` whose own name is in `names`, at any depth: `"query"` is the own name of
 #   `blocks.0.attention.query`. A module of another class stays as it is, even if its name is in
-#   `names`. After the call, no parameter requires a gradient, except each `A` and `B` of a LoRA. The
-#   model has each of its layers only once, and no LoRA yet. It is not itself an `nn.Linear`.
+#   `names`. After the call, no parameter requires a gradient, except each `A` and `B` of a LoRA.
+#   The model has each of its layers only once, and no LoRA yet. It is not itself an `nn.Linear`.
 # - `adapter(model)` returns a dict with each `A` and `B` of the model's LoRAs, and nothing else,
 #   under their names in the model's state dict. `model` may itself be a LoRA.
 #
@@ -1287,23 +1288,25 @@ verify("LoRA", LoRA=LoRA, adapt=adapt, adapter=adapter)
 # line of the model changes. The code that makes the wrapper is given: `packed` and `scales` hold the
 # numbers, and `columns` is the width of the matrix. You write four methods:
 #
-# - `Int4.from_float(weight, group)` packs a float32 matrix, (rows, columns). Each row is cut into
-#   groups of `group` neighbours, and the last group of a row may be shorter. A group's scale is its
-#   largest magnitude divided by 7, and `scales` is (rows, groups), float32. A code is a weight divided
-#   by its scale, rounded to a whole number from -7 to 7. The check avoids weights that are nearly
-#   halfway between two codes. If all weights of a group are 0, its codes are 0, too.
-# - In `packed`, uint8, each byte has code + 8 of two neighbours of a row, the first in its low four
-#   bits. If a row has an odd number of columns, the high four bits of its last byte are 0.
+# - `Int4.from_float(weight, group)` packs a float32 matrix, (rows, columns), and returns an
+#   `Int4` of that shape and dtype. Each row is cut into groups of `group` neighbours, and the
+#   last group of a row may be shorter. A group's scale is its largest magnitude divided by 7, and
+#   `scales` is (rows, groups), float32. A code is a weight divided by its scale, rounded to a
+#   whole number from -7 to 7. The check avoids weights that are nearly halfway between two codes.
+#   If all weights of a group are 0, its codes are 0, too.
+# - In `packed`, uint8, each byte has code + 8 of two neighbours of a row, the first in its low
+#   four bits. If a row has an odd number of columns, the high four bits of its last byte are 0.
 # - `dequantize()` returns codes times scales, float32, (rows, columns).
-# - With `__torch_function__` and `__torch_dispatch__`, `F.linear(x, w, bias)` returns the same as with
-#   `w.dequantize()`, as a plain tensor. x is (..., columns) of one dimension or more, and the bias is
-#   a tensor or None. x and the bias may require a gradient, which must be right. `w` never requires
-#   one.
-# - `nn.Parameter(w, requires_grad=False)` must work as the weight of a layer. `load_state_dict` copies
-#   the weights of another model of the same sizes and groups, and then the two models share nothing. An operator on the numbers, such as `w + 1` or `torch.relu(w)`, must
-#   raise `NotImplementedError`.
-# - Between two calls, no unpacked copy of the weight may be alive, not even between an `F.linear` and
-#   its backward: unpack again for the backward.
+# - With `__torch_function__` and `__torch_dispatch__`, `F.linear(x, w, bias)` returns the same as
+#   with `w.dequantize()`, as a plain tensor. x is (..., columns) of one dimension or more, and
+#   the bias is a tensor or None. x and the bias may require a gradient, which must be right. `w`
+#   never requires one.
+# - `nn.Parameter(w, requires_grad=False)` must work as the weight of a layer. `load_state_dict`
+#   copies the weights of another model of the same sizes and groups, and then the two models
+#   share nothing. An operator on the numbers, such as `w + 1` or `torch.relu(w)`, must raise
+#   `NotImplementedError`.
+# - Between two calls, no unpacked copy of the weight may be alive, not even between an `F.linear`
+#   and its backward: unpack again for the backward.
 #
 # <details><summary>Which operators do I have to answer?</summary>
 #

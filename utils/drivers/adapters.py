@@ -191,7 +191,7 @@ def adapted(
     }
 
 
-@driver("packed", "scales", "values", "shape")
+@driver("packed", "scales", "values", "shape", "dtype")
 def packed(int4: Any, weight: Tensor, group: int) -> dict[str, Any]:
     """Return what ``Int4.from_float(weight, group)`` stores, and what ``dequantize`` makes of it."""
     made = int4.from_float(weight, group)
@@ -200,6 +200,7 @@ def packed(int4: Any, weight: Tensor, group: int) -> dict[str, Any]:
         "scales": made.scales,
         "values": made.dequantize(),
         "shape": tuple(made.shape),
+        "dtype": str(made.dtype),
     }
 
 
