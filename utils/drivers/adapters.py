@@ -20,6 +20,9 @@ from utils.minigpt import MiniGPT, MiniGPTConfig
 Functions = Mapping[str, Callable]
 
 
+BASE_FROZEN = "that the base gets no gradient"
+
+
 def _linear(weight: Tensor, bias: Tensor | None) -> nn.Linear:
     rows, columns = weight.shape
     layer = nn.Linear(columns, rows, bias=bias is not None, dtype=weight.dtype)
@@ -44,9 +47,9 @@ def new_lora(
     """Return what ``LoRA(layer, rank, alpha)`` is before its first step.
 
     ``start`` is its output, and ``shapes`` are those of its state dict. ``made`` has facts: whether
-    ``B`` has only zeros, whether ``A`` has random numbers that are new in each layer, whether both
-    have the dtype of ``weight``, whether ``base`` is the layer, and which parameters require a
-    gradient.
+    ``B`` has only zeros, whether ``A`` has any other number, whether its numbers are random and new
+    in each layer, whether both have the dtype of ``weight``, whether ``base`` is the layer, and
+    which parameters require a gradient.
     """
     layer = _linear(weight, bias)
     made = functions["LoRA"](layer, rank, alpha)
@@ -59,6 +62,7 @@ def new_lora(
         "shapes": {name: tuple(one.shape) for name, one in made.state_dict().items()},
         "made": {
             "zeros": not b.any(),
+            "moving": bool(a.any()),
             "random": drawn and not torch.equal(a, other.A.detach()),
             "dtype": a.dtype == b.dtype == weight.dtype,
             "base": made.base is layer,
@@ -67,7 +71,7 @@ def new_lora(
     }
 
 
-@driver("outputs", "weights", "gradients", observed={"frozen": "that the base gets no gradient"})
+@driver("outputs", "weights", "gradients", observed={"frozen": BASE_FROZEN, "leaf": BASE_FROZEN})
 def played_lora(
     functions: Functions,
     weight: Tensor,
@@ -86,7 +90,8 @@ def played_lora(
 
     ``outputs`` has the output for x before the first step and after each step, and ``weights`` has
     the weight of the base layer at these moments. ``gradients`` has those of A, B and x.
-    ``frozen`` says whether the base layer has no gradient.
+    ``frozen`` says whether the base layer has no gradient, and ``leaf`` whether its weight has no
+    graph after all steps.
     """
     layer = _linear(weight, bias)
     made = functions["LoRA"](layer, len(a), alpha)
@@ -105,8 +110,13 @@ def played_lora(
         getattr(made, step)()
         outputs.append(made(x))
         weights.append(weight.clone())
-    outputs = [one.detach() for one in outputs]
-    return {"outputs": outputs, "weights": weights, "gradients": gradients, "frozen": frozen}
+    return {
+        "frozen": frozen,
+        "leaf": layer.weight.is_leaf,
+        "outputs": [one.detach() for one in outputs],
+        "weights": weights,
+        "gradients": gradients,
+    }
 
 
 @driver(WHOLE)
@@ -120,17 +130,20 @@ def adapter_alone(
 
 
 class Mixed(nn.Module):
-    """A model in which not everything that is called ``up`` is linear, with an A and a B of its own."""
+    """A model with parameters A and B of its own, and a linear layer with the name ``base``.
+
+    Its ``up`` is not a linear layer.
+    """
 
     def __init__(self, ins: int, outs: int) -> None:
         super().__init__()
         self.up = nn.Sequential(nn.Linear(ins, ins), nn.Tanh())
-        self.down = nn.Linear(ins, outs, bias=False)
+        self.base = nn.Linear(ins, outs, bias=False)
         self.A = nn.Parameter(torch.zeros(outs))
         self.B = nn.Parameter(torch.zeros(outs))
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.down(self.up(x)) * self.A + self.B
+        return self.base(self.up(x)) * self.A + self.B
 
 
 def _loss(outputs: Tensor, targets: Tensor) -> Tensor:

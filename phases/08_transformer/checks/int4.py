@@ -80,6 +80,7 @@ class _Product(torch.autograd.Function):
         return upstream.matmul(ctx.weight.dequantize()), None
 
 
+LARGE = "a tensor is alive that has a byte or more for each weight."
 PLACES = {
     "['shape']": "the shape of the Int4",
     "['dtype']": "the dtype of the Int4",
@@ -95,10 +96,10 @@ PLACES = {
     "['first']": "the logits of a MiniGPT in four bits",
     "['loaded']": "the logits after `load_state_dict`",
     "['after']": "the logits after `load_state_dict`, when the codes of the first model have changed",
-    "['alive'][0]": "after `from_float`, a copy of the weight is alive that is not packed.",
-    "['alive'][1]": "after `F.linear` without gradients, an unpacked copy of the weight is alive.",
-    "['alive'][2]": "after `F.linear` and before its backward, an unpacked copy of the weight is alive.",
-    "['alive'][3]": "after the backward, an unpacked copy of the weight is alive.",
+    "['alive'][0]": f"after `from_float`, {LARGE}",
+    "['alive'][1]": f"after `F.linear` without gradients, {LARGE}",
+    "['alive'][2]": f"after `F.linear` and before its backward, {LARGE}",
+    "['alive'][3]": f"after the backward, {LARGE}",
 }
 
 

@@ -66,6 +66,7 @@ MADE = {
     "['made']['base']": "`base` is not the layer that was given.",
     "['made']['dtype']": "A and B do not have the dtype of the weight.",
     "['made']['zeros']": "B does not start with zeros.",
+    "['made']['moving']": "A starts with zeros.",
     "['made']['random']": "A does not start with random numbers, new ones in each layer.",
     "['made']['trained']": "which parameters require a gradient",
     "['shapes']": "the shapes in the state dict",
@@ -113,6 +114,7 @@ def _(draw):
         shown = f"{words(ins, outs, biased, dtype, rank, batch)}, alpha {alpha}"
         places = {
             "['frozen']": "the parameters of `base` get a gradient.",
+            "['leaf']": "after the calls, the weight of `base` has a graph. It should be as before, a number that is not trained.",
             "['outputs'][0]": "the output",
             "['weights'][0]": "the weight of the given layer",
             "['gradients']['A']": "the gradient of A",
@@ -132,7 +134,8 @@ def _(draw):
 
         def play(subject):
             given = (sizes, names, rank, alpha, seed, x, targets)
-            return subject.drive("adapters:adapted", *given)
+            came = subject.drive("adapters:adapted", *given)
+            return {name: came[name] for name in ("trained", "changed", "adapter", "outputs")}
 
         said = f"{shown}, names {names}, rank {rank}"
         return Case(whole, play, shown=said, places=WHOLE_MODEL)
@@ -171,13 +174,13 @@ def _(draw):
         return adapted(shown, config, names, rank, x, targets)
 
     yield gpt(2, ["query", "value"], 2)
-    yield gpt(1, ["up", "lm_head"], 1)
+    yield gpt(1, ["up", "lm_head", "put"], 1)  # a part of a name is not a name
     yield gpt(1, ["key"], draw.integer(2, 3))
     yield gpt(2, ["output", "down", "norm_1"], 2)
-    for names in (["up", "down"], ["0"]):
+    for names in (["up", "base"], ["0"]):
         ins, outs = draw.shape(2, low=2, high=4)
         given = draw.tensor((3, ins)), draw.tensor((3, outs))
-        shown = "a model with an `up` of two layers, and with parameters A and B of its own"
+        shown = "a model with an `up` of two layers, a `base`, and parameters A and B of its own"
         yield adapted(shown, (ins, outs), names, 2, *given)
 
     weight, bias = layer(3, 2, True, torch.float32)
