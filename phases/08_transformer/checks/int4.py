@@ -116,7 +116,7 @@ def _(draw):
         for row in range(rows):
             for number, start in enumerate(range(0, columns, group)):
                 width = min(group, columns - start)
-                step = draw.integer(1, 9) / 4 * 10.0 ** draw.integer(-3, 1)
+                step = draw.integer(1000, 99999) * 10.0 ** draw.integer(-7, -4)
                 some = [draw.integer(-6, 6) + draw.integer(-45, 45) / 100 for _ in range(width)]
                 some[draw.integer(0, width - 1)] = draw.choice((-7.0, 7.0))
                 zero = row == 0 and number in empty
@@ -158,7 +158,9 @@ def _(draw):
 
         how = "`bias=`" if by_name else "a bias" if biased else "no bias"
         said = f"a weight {(rows, columns)} in groups of {group}, x {tuple(x.shape)}, {how}"
-        return Case(product, play, shown=said + (", with gradients" if upstream else ""), places=PLACES)
+        return Case(
+            product, play, shown=said + (", with gradients" if upstream else ""), places=PLACES
+        )
 
     yield linear(a, 6, 3, 2, upstream=False)
     yield linear(a, 5, 2, 2, 3)

@@ -165,11 +165,16 @@ def _(draw):
     ):
         rank, alpha = draw.integer(2, 3), draw.integer(4, 9)
         yield played(merging, *draw.shape(2, low=2, high=5), rank, alpha, 2, steps=steps)
-    yield played(merging, 3, 3, 1, 0.5, 2, 2, steps=("merge", "unmerge"), biased=False, dtype=torch.float64)
+    yield played(
+        merging, 3, 3, 1, 0.5, 2, 2, steps=("merge", "unmerge"), biased=False, dtype=torch.float64
+    )
 
     def gpt(layers, names, rank):
         config = MiniGPTConfig(9, 4, 2, layers, draw.integer(5, 7), 6)
-        x, targets = (torch.tensor([[draw.integer(0, 8) for _ in range(4)] for _ in range(2)]) for _ in range(2))
+        x, targets = (
+            torch.tensor([[draw.integer(0, 8) for _ in range(4)] for _ in range(2)])
+            for _ in range(2)
+        )
         shown = f"a MiniGPT of {counted(layers, 'layer')}"
         return adapted(shown, config, names, rank, x, targets)
 
