@@ -1,24 +1,25 @@
 # ---
 # jupyter:
 #   kernelspec: {display_name: Python 3, language: python, name: python3}
-#   open_the_hood: {title: "Lab 08: Transformers and Hugging Face", points: 52, cell_seconds: 90, preload: [flops, optimizers, transformers]}
+#   open_the_hood: {title: "Lab 08: Transformers and Hugging Face", points: 60, cell_seconds: 90, preload: [flops, optimizers, transformers]}
 # ---
 
 # %% [markdown]
 # # Lab 08: Transformers and Hugging Face
 #
-# Twelve exercises and one question, 52 points, a little over three hours without the *further*
-# exercises 5, 7, 10, 11 and 12, which take three hours more. A class may leave those out, or count
-# them as a bonus. Otherwise all points count. The lab follows [lesson 08](../../notebooks/08_transformer.ipynb). You write masks, attention in at most 50 lines, a cache
+# Fourteen exercises and one question, 60 points, a little over three hours without the *further*
+# exercises 5, 7, 10, 11, 12, 13 and 14, which take four hours more. A class may leave those out, or
+# count them as a bonus. Otherwise all points count. The lab follows [lesson 08](../../notebooks/08_transformer.ipynb). You write masks, attention in at most 50 lines, a cache
 # of keys and values, the choice of the next word, and a batch of unequal prompts. You work out what
 # all this costs, convert weights from Hugging Face's form, and let the library do the work with
 # anybody's folder. You change the architecture and prove that nothing broke. You teach a trained
-# MiniGPT a tense that it has never seen in a sentence. And you build the block of today's models,
-# and read a Llama's folder into it.
+# MiniGPT a tense that it has never seen in a sentence. You build the block of today's models, and
+# read a Llama's folder into it. You teach the tense again with a twelfth of the numbers. And you pack
+# the weights into four bits.
 #
 # Shapes are named as in MiniGPT: B sequences of T tokens, D channels, H heads of D/H channels, V
 # words. Most of your functions are called with plain values. If that is not enough, a *driver* of
-# `utils/drivers/transformer.py` runs your code: it gives weights to your module, or a model to your
+# `utils/drivers/transformer.py` or `adapters.py` runs your code: it gives weights to your module, or a model to your
 # function. Each graded cell begins with `check(...)`, which gives the same verdict as grading. It
 # uses sizes and numbers that you have not seen, new ones each time. No function may change its
 # arguments.
@@ -41,6 +42,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
 
 from hood.learner.check import check
+from utils.drivers import adapters
 from utils.drivers import transformer as driver
 from utils.minigpt import (
     WITHOUT_IMPERFECT,
@@ -1377,8 +1379,337 @@ expect_equal("tensors", len(block.state_dict()), 9)
 verify("load_llama", RMSNorm=RMSNorm, LlamaBlock=LlamaBlock, load_llama=load_llama)
 ### END HIDDEN TESTS
 
+# %% [markdown]
+# ## 13 · Few numbers to train
+#
+# *Further, medium, 30 minutes, 4 points: one each for a new layer, for training, for merging, and for
+# a whole model.*
+# From the lesson: [Fewer numbers to train, fewer bits to store](../../notebooks/08_transformer.ipynb#cell-id=fewer-numbers-to-train-fewer-bits-to-store).
+#
+# `fine_tune` changed every number of the model. *LoRA* leaves them as they are, and trains two small
+# matrices beside each weight. Write a module and two functions:
+#
+# - `LoRA(base, rank, alpha)` is a module around a trained `nn.Linear`, with or without a bias.
+#   Its state dict has what `base` has, below `base.`, and two matrices: `A`, (rank, inputs), and
+#   `B`, (outputs, rank). `base` is the given layer itself, and `A` and `B` have the dtype of its
+#   weight. Only `A` and `B` require a gradient. `A` starts with random numbers, new ones in each
+#   layer. `B` starts with zeros, so a new layer computes exactly what `base` does.
+# - Its `forward(x)` takes x, (..., inputs), and returns `base(x)` plus `alpha / rank` times
+#   x·Aᵀ·Bᵀ.
+# - Its `merge()` adds `alpha / rank` times B·A to the weight of `base`, in place. From then on,
+#   the forward is `base(x)` alone, so its result stays the same. `unmerge()` undoes this, up to
+#   rounding. If a layer is already merged, `merge()` does nothing. If it is not merged,
+#   `unmerge()` does nothing.
+# - `adapt(model, names, rank, alpha)` changes a model in place. It puts a LoRA around each
+#   `nn.Linear` whose own name is in `names`, at any depth: `"query"` is the own name of
+#   `blocks.0.attention.query`. A module of another class stays as it is, even if its name is in
+#   `names`. After the call, no parameter requires a gradient, except each `A` and `B` of a LoRA.
+#   The model has each of its layers only once, and no LoRA yet. It is not itself an `nn.Linear`.
+# - `adapter(model)` returns a dict with each `A` and `B` of the model's LoRAs, and nothing else,
+#   under their names in the model's state dict. `model` may itself be a LoRA.
+#
+# <details><summary>Which way round are the matrices?</summary>
+#
+# `F.linear(x, A)` is x·Aᵀ, (..., rank). A second `F.linear` takes this to (..., outputs). Never
+# make B·A in the forward: it is as large as the weight.
+# </details>
+# <details><summary>How do I replace a layer inside a model?</summary>
+#
+# `named_children()` of a module gives its own layers by name, and `setattr(module, name, new)`
+# replaces one. Make a list of the modules before you replace anything. Otherwise the walk goes into
+# the new layers, too. And freeze the model before, not after.
+# </details>
+
+# %% solution="LoRA"
+class LoRA(nn.Module):
+    """A linear layer that stays as it is, plus a product of two small matrices that is trained."""
+
+    def __init__(self, base: nn.Linear, rank: int, alpha: float):
+        super().__init__()
+        ### BEGIN SOLUTION
+        weight = base.weight
+        self.base = base.requires_grad_(False)
+        self.A = nn.Parameter(torch.randn(rank, base.in_features).to(weight) / math.sqrt(rank))
+        self.B = nn.Parameter(weight.new_zeros(base.out_features, rank))
+        self.scale, self.merged = alpha / rank, False
+        ### END SOLUTION
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """(..., inputs) -> (..., outputs)."""
+        ### BEGIN SOLUTION
+        output = self.base(x)
+        if not self.merged:
+            output = output + self.scale * F.linear(F.linear(x, self.A), self.B)
+        return output
+        ### END SOLUTION
+
+    @torch.no_grad()
+    def merge(self) -> None:
+        """Add the product of B and A to the weight of `base`."""
+        ### BEGIN SOLUTION
+        if not self.merged:
+            self.base.weight += self.scale * self.B @ self.A
+            self.merged = True
+        ### END SOLUTION
+
+    @torch.no_grad()
+    def unmerge(self) -> None:
+        """Undo `merge`."""
+        ### BEGIN SOLUTION
+        if self.merged:
+            self.base.weight -= self.scale * self.B @ self.A
+            self.merged = False
+        ### END SOLUTION
+
+
+def adapt(model: nn.Module, names: list[str], rank: int, alpha: float) -> None:
+    """Put a LoRA around each linear layer with one of these names, and freeze all other numbers."""
+    ### BEGIN SOLUTION
+    model.requires_grad_(False)
+    for module in list(model.modules()):
+        for name, layer in list(module.named_children()):
+            if name in names and isinstance(layer, nn.Linear):
+                setattr(module, name, LoRA(layer, rank, alpha))
+    ### END SOLUTION
+
+
+def adapter(model: nn.Module) -> dict[str, torch.Tensor]:
+    """The A and B of each LoRA in a model, by their names in the state dict."""
+    ### BEGIN SOLUTION
+    found = {}
+    for path, module in model.named_modules():
+        if isinstance(module, LoRA):
+            start = f"{path}." if path else ""
+            found |= {f"{start}A": module.A.detach(), f"{start}B": module.B.detach()}
+    return found
+    ### END SOLUTION
+
+# %%
+layer, x = nn.Linear(6, 4), torch.randn(2, 3, 6)
+before = layer(x).detach()
+mine = LoRA(layer, 2, 8)
+expect_equal("a new layer", mine(x), before)
+a, b = torch.randn(2, 6), torch.randn(4, 2)
+mine.load_state_dict({"A": a, "B": b}, strict=False)
+expect_close("the two matrices", mine(x), before + 4 * x @ (b @ a).T, atol=1e-4)
+mine(x).square().sum().backward()
+trained = [name for name, one in mine.named_parameters() if one.grad is not None]
+expect_equal("gradients", sorted(trained), ["A", "B"])
+mine.merge()
+mine.merge()
+expect_close("merged, once", layer(x), before + 4 * x @ (b @ a).T, atol=1e-4)
+expect_close("the same output", mine(x), layer(x), atol=1e-4)
+mine.unmerge()
+expect_close("as before", layer(x), before, atol=1e-5)
+deep = nn.Sequential(nn.Linear(3, 3), nn.ModuleDict({"up": nn.Linear(3, 2)}))
+adapt(deep, ["up"], 1, 1)
+expect_equal("its adapter", sorted(adapter(deep)), ["1.up.A", "1.up.B"])
+trained = [name for name, one in deep.named_parameters() if one.requires_grad]
+expect_equal("what is trained", sorted(trained), ["1.up.A", "1.up.B"])
+
+# %% [markdown]
+# Now the model that has never read the imperfect. How many numbers does it take, and how large is the
+# file that you would send to a friend who has the model already?
+
+# %%
+small = load_minigpt(WITHOUT_IMPERFECT)
+inputs, targets = driver.sentences(*training_lines(), 18)
+imperfect = imperfect_lines(inputs)
+kinds = imperfect.nonzero()[:, 0], (~imperfect).nonzero()[:, 0]
+adapt(small, ["query", "key", "value", "output", "up", "down", "lm_head"], 4, 8)
+torch.manual_seed(0)
+trained = [one for one in small.parameters() if one.requires_grad]
+optimizer = torch.optim.AdamW(trained, lr=0.01)
+for step in range(60):
+    rows = torch.cat([kind[torch.randint(len(kind), (24,))] for kind in kinds])
+    loss = F.cross_entropy(small(inputs[rows]).flatten(0, 1), targets[rows].flatten())
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+few = sum(one.numel() for one in trained)
+print(f"trained: {few:,} numbers beside {sum(p.numel() for p in small.parameters()) - few:,}")
+unseen, wanted = (lines[:300] for lines in driver.sentences(*evaluation_lines(), 18))
+for name, rows in (("new", imperfect_lines(unseen)), ("old", ~imperfect_lines(unseen))):
+    logits = small(unseen[rows]).detach().flatten(0, 1)
+    print(f"{name}: perplexity {F.cross_entropy(logits, wanted[rows].flatten()).exp():.2f}")
+
+# %% test="LoRA" points=4
+# Graded
+check("LoRA")
+mine = LoRA(nn.Linear(5, 3, dtype=torch.float64), 1, 1)
+expect_equal("names", sorted(mine.state_dict()), ["A", "B", "base.bias", "base.weight"])
+### BEGIN HIDDEN TESTS
+verify("LoRA", LoRA=LoRA, adapt=adapt, adapter=adapter)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 14 · Two numbers in a byte
+#
+# *Further, hard, 30 minutes, 4 points: one each for codes and scales, for the product, for a model's
+# state dict, and for no unpacked copy between calls. Your own process says what is alive.*
+# From the lessons: [Fewer numbers to train, fewer bits to store](../../notebooks/08_transformer.ipynb#cell-id=fewer-numbers-to-train-fewer-bits-to-store), and
+# [Tensors that answer](../../notebooks/04_dispatcher.ipynb#cell-id=tensors-that-answer).
+#
+# `Int4` is a tensor whose numbers have four bits each. It can be the weight of an `nn.Linear`, and no
+# line of the model changes. The code that makes the wrapper is given: `packed` and `scales` hold the
+# numbers, and `columns` is the width of the matrix. You write four methods:
+#
+# - `Int4.from_float(weight, group)` packs a float32 matrix, (rows, columns), and returns an
+#   `Int4` of that shape and dtype. Each row is cut into groups of `group` neighbours, and the
+#   last group of a row may be shorter. A group's scale is its largest magnitude divided by 7, and
+#   `scales` is (rows, groups), float32. A code is a weight divided by its scale, rounded to a
+#   whole number from -7 to 7. The check avoids weights that are nearly halfway between two codes.
+#   If all weights of a group are 0, its codes are 0, too.
+# - In `packed`, uint8, each byte has code + 8 of two neighbours of a row, the first in its low
+#   four bits. If a row has an odd number of columns, the high four bits of its last byte are 0.
+# - `dequantize()` returns codes times scales, float32, (rows, columns).
+# - With `__torch_function__` and `__torch_dispatch__`, `F.linear(x, w, bias)` returns the same as
+#   with `w.dequantize()`, as a plain tensor. x is (..., columns) of one dimension or more, and
+#   the bias is a tensor or None. x and the bias may require a gradient, which must be right. `w`
+#   never requires one.
+# - `nn.Parameter(w, requires_grad=False)` must work as the weight of a layer. `load_state_dict`
+#   copies the weights of another model of the same sizes and groups, and then the two models
+#   share nothing. An operator on the numbers, such as `w + 1` or `torch.relu(w)`, must raise
+#   `NotImplementedError`.
+# - Between two calls, no unpacked copy of the weight may be alive, not even between an `F.linear`
+#   and its backward: unpack again for the backward.
+#
+# <details><summary>Which operators do I have to answer?</summary>
+#
+# In `__torch_function__`, only `F.linear`; everything else goes to `super().__torch_function__`. In
+# `__torch_dispatch__`, print `func`, make a Parameter, and load a state dict. You see two operators:
+# `aten.detach.default`, which returns an `Int4` with the same tensors, and `aten.copy_.default`.
+# </details>
+# <details><summary>What keeps an unpacked copy alive?</summary>
+#
+# Autograd. A product keeps its weight for the gradient of x. In a `torch.autograd.Function` of your own,
+# you choose what is kept: `ctx.weight = weight` keeps the Int4, and `backward` unpacks it again. The
+# gradient of x is `grad_output` times the weight.
+# </details>
+
+# %% solution="Int4"
+class Product(torch.autograd.Function):
+    """x·Wᵀ with a packed W, for `Int4`. You may use it, change it, or remove it."""
+
+    @staticmethod
+    def forward(ctx, x, weight):
+        ### BEGIN SOLUTION
+        ctx.weight = weight
+        return x @ weight.dequantize().T
+        ### END SOLUTION
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        ### BEGIN SOLUTION
+        return grad_output @ ctx.weight.dequantize(), None
+        ### END SOLUTION
+
+
+class Int4(torch.Tensor):
+    """A matrix of four-bit numbers, two in a byte, with a scale for each group of a row."""
+
+    @staticmethod
+    def __new__(cls, packed, scales, group, columns):
+        shape = (len(packed), columns)
+        return torch.Tensor._make_wrapper_subclass(cls, shape, dtype=scales.dtype)
+
+    def __init__(self, packed, scales, group, columns):
+        self.packed, self.scales, self.group = packed, scales, group
+
+    def __repr__(self):
+        return f"Int4({tuple(self.shape)}, groups of {self.group})"
+
+    @classmethod
+    def from_float(cls, weight: torch.Tensor, group: int):
+        """Round a float32 matrix to four bits."""
+        ### BEGIN SOLUTION
+        rows, columns = weight.shape
+        padded = F.pad(weight, (0, -columns % group)).unflatten(1, (-1, group))
+        scales = padded.abs().amax(-1) / 7
+        steps = torch.where(scales == 0, 1, scales)
+        codes = (padded / steps[..., None]).round().flatten(1)[:, :columns] + 8
+        codes = F.pad(codes, (0, columns % 2)).to(torch.uint8)
+        return cls(codes[:, ::2] | codes[:, 1::2] << 4, scales, group, columns)
+        ### END SOLUTION
+
+    def dequantize(self) -> torch.Tensor:
+        """The numbers as float32."""
+        ### BEGIN SOLUTION
+        columns = self.shape[1]
+        codes = torch.stack([self.packed & 15, self.packed >> 4], dim=-1).flatten(1)[:, :columns]
+        steps = self.scales.repeat_interleave(self.group, dim=1)[:, :columns]
+        return (codes.to(torch.float32) - 8) * steps
+        ### END SOLUTION
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        ### BEGIN SOLUTION
+        def linear(x, weight, bias=None):
+            product = Product.apply(x, weight)
+            return product if bias is None else product + bias
+
+        if func is F.linear:
+            return linear(*args, **(kwargs or {}))
+        return super().__torch_function__(func, types, args, kwargs)
+        ### END SOLUTION
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        ### BEGIN SOLUTION
+        if func is torch.ops.aten.detach.default:
+            (w,) = args
+            return cls(w.packed, w.scales, w.group, w.shape[1])
+        if func is torch.ops.aten.copy_.default:
+            mine, theirs = args
+            mine.packed.copy_(theirs.packed)
+            mine.scales.copy_(theirs.scales)
+            return mine
+        raise NotImplementedError(f"Int4 does not know {func}")
+        ### END SOLUTION
+
+# %%
+row = torch.tensor([[7.0, -3.2, 0.0, 1.4, 0.76]])
+w = Int4.from_float(row, 3)
+expect_equal("15, 5, 8 and 15, 12", w.packed, torch.tensor([[0x5F, 0xF8, 0x0C]], dtype=torch.uint8))
+expect_close("the scales", w.scales, [[1.0, 0.2]])
+expect_close("rounded", w.dequantize(), [[7.0, -3.0, 0.0, 1.4, 0.8]])
+weight, x = torch.randn(8, 6), torch.randn(2, 3, 6, requires_grad=True)
+w = Int4.from_float(weight, 6)
+off = (w.dequantize() - weight).abs() / w.scales
+expect_equal("at most half a step", bool((off < 0.5001).all()), True)
+output = F.linear(x, w, torch.ones(8))
+expect_close("a product", output, F.linear(x, w.dequantize(), torch.ones(8)), atol=1e-5)
+output.sum().backward()
+expect_close("a gradient", x.grad[0, 0], w.dequantize().sum(0), atol=1e-5)
+
+# %%
+model, words = load_minigpt(), load_tokenizer()
+tokens = torch.tensor([words.encode("<bos> <es> hablar <past> yo")])
+linear = [one for one in model.modules() if isinstance(one, nn.Linear)]
+before = sum(one.weight.nbytes for one in linear)
+adapters.in_four_bits(Int4, model, 32)
+after = sum(one.weight.packed.nbytes + one.weight.scales.nbytes for one in linear)
+print(f"weights of linear layers: {before:,} bytes before, {after:,} after")
+with torch.no_grad():
+    likely = model(tokens)[0, -1].topk(3).indices
+print("after “yo”:", words.decode(likely.tolist()))
+again = adapters.in_four_bits(Int4, MiniGPT(model.config), 32)
+again.load_state_dict(model.state_dict())
+expect_equal("loaded", again(tokens), model(tokens))
+for name, made in adapters.refused(Int4, weight, 6, list(adapters.REFUSED))["raised"].items():
+    expect_equal(name, made, "NotImplementedError")
+
+# %% test="Int4" points=4
+# Graded
+check("Int4")
+w = Int4.from_float(torch.zeros(2, 3), 2)
+expect_equal("zeros", w.dequantize(), torch.zeros(2, 3))
+### BEGIN HIDDEN TESTS
+verify("Int4", Int4)
+### END HIDDEN TESTS
+
 # %% [markdown] task="five_lines" points=2
-# ## 13 · Five lines of yours
+# ## 15 · Five lines of yours
 #
 # *10 minutes, 2 points, read by a person.*
 #

@@ -29,7 +29,14 @@ from hood.learner.contents import PHASES
 from utils.minigpt import attention_maps, evaluation_lines, generate, load_minigpt, load_tokenizer
 from utils.minigpt.hf import hf_model, save_folder  # it switches the hub off
 from utils.notebook.drills import choice, number, true_false
-from utils.views import attention_heads, cache_growth, course_path, mask_builder, next_word
+from utils.views import (
+    attention_heads,
+    cache_growth,
+    course_path,
+    mask_builder,
+    memory_bars,
+    next_word,
+)
 
 torch.set_num_threads(1)  # tensors this small gain nothing from a second one
 torch.set_grad_enabled(False)  # until something is trained
@@ -56,7 +63,7 @@ course_path(PHASES, here=8)
 # Elegir la palabra siguiente es otra cosa: temperatura, top-k, top-p y un número al azar. En un lote, las frases cortas se rellenan por la izquierda y las posiciones se cuentan desde la primera palabra de verdad.
 # Con Hugging Face la misma carpeta puede cargarse con dos clases, sin error, y dar dos modelos. Hay que preguntar qué se quedó fuera y comparar los logits. Un modelo del hub cambia cuando su autor quiere: se fija con `revision` y un *commit*; también importan el `dtype` y no ejecutar código ajeno. En ocho bits MiniGPT dice lo mismo; en cuatro es bueno todavía, pero es otro.
 # Los bloques de hoy giran pares de canales según la posición (RoPE), normalizan sin restar la media (RMSNorm) y llevan una puerta en el MLP (SwiGLU).
-# Afinar con un tiempo verbal nuevo enseña ese tiempo y borra los demás, si nadie se los recuerda.
+# Afinar con un tiempo verbal nuevo enseña ese tiempo y borra los demás, si nadie se los recuerda. LoRA deja los pesos como están y entrena dos matrices pequeñas al lado; los pesos quietos pueden guardarse en cuatro bits, en un tensor que se desempaqueta solo mientras multiplica.
 
 # %% [markdown]
 # ## The question
@@ -641,7 +648,7 @@ true_false(
 # %% [markdown]
 # ## A resting place
 #
-# Here the first sitting ends: a sentence goes into the model, and the next word is picked. You can now solve exercises 1 to 4 of [the lab](../release/08_transformer/08_transformer.ipynb), 17 of its 44 points: who may look where, attention in fifty lines, one token at a time, and the choice of a word. You can also answer exercise 11, about five lines of your own attention. The other exercises belong to the second sitting.
+# Here the first sitting ends: a sentence goes into the model, and the next word is picked. You can now solve exercises 1 to 4 of [the lab](../release/08_transformer/08_transformer.ipynb), 17 of its 60 points: who may look where, attention in fifty lines, one token at a time, and the choice of a word. You can also answer question 15, about five lines of your own attention. The other exercises belong to the second sitting.
 
 # %% [markdown] tags=["needs-kernel"]
 # When you come back, run the cells above again (*Run → Run All Above Selected Cell*), because the rest uses their names.
@@ -1559,6 +1566,217 @@ choice(
 )
 
 # %% [markdown]
+# ## Fewer numbers to train, fewer bits to store
+#
+# Ten tenses, ten fine-tuned models: each one is a whole model again. And while it is trained, every weight has a gradient and two more numbers in AdamW. But a new version differs from the old one only by W′ − W. How much is in that difference?
+#
+# We train once more, with old lines in each batch, and take the singular values of each difference. They say how many directions a matrix has, and how strong each one is.
+
+# %%
+old_x, old_y = inputs[~is_new], targets[~is_new]
+
+
+def rehearse(model, lr, steps=100):
+    """Train what requires a gradient, on as many old lines as new ones."""
+    torch.manual_seed(0)
+    optimizer = torch.optim.AdamW([p for p in model.parameters() if p.requires_grad], lr=lr)
+    for _ in progress_bar(range(steps), "training"):
+        new, old = (torch.randint(len(lines), (32,)) for lines in (new_x, old_x))
+        x, y = torch.cat([new_x[new], old_x[old]]), torch.cat([new_y[new], old_y[old]])
+        loss = F.cross_entropy(model(x).flatten(0, 1), y.flatten())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    return model
+
+
+# %%
+@torch.no_grad()
+def score(name, model):
+    """Print the perplexity on unseen lines of the new tense and of everything else."""
+    x, y = (part[:1000] for part in evaluation_lines())
+    for what, rows in (("new", imperfect_lines(x)), ("old", ~imperfect_lines(x))):
+        loss = F.cross_entropy(model(x[rows]).flatten(0, 1), y[rows].flatten())
+        name += f"   {what} {loss.exp():7.2f}"
+    print(name)
+
+
+score("before     ", small)
+whole = rehearse(load_minigpt(WITHOUT_IMPERFECT), 3e-3)
+score("all numbers", whole)
+
+# %% [markdown]
+# **Predict.** The query's weight is 32 by 32, so it has 32 singular values. Which share of the sum of squares do the largest four have, in the weight and in its change?
+
+# %%
+for name in ("blocks.0.attention.query", "blocks.0.mlp.down", "lm_head"):
+    first, last = (model.get_submodule(name).weight.detach() for model in (small, whole))
+    shares = []
+    for matrix in (first, last - first):
+        squares = torch.linalg.svdvals(matrix).square()
+        shares.append(f"{squares[:4].sum() / squares.sum():.0%}")
+    print(f"{name:25} the weight {shares[0]}   its change {shares[1]}")
+
+# %% [markdown]
+# The change has fewer strong directions than the weight. **LoRA** (low-rank adaptation) makes a rule of that: the change may have only *r* directions. The weight W, (out, in), stays as it is. Beside it are B, (out, r), and A, (r, in), and only these two are trained. The layer computes x·Wᵀ + α/r · x·Aᵀ·Bᵀ. (With the factor α/r, a learning rate that suits one rank suits others as well.)
+#
+# **Predict.** A new layer should compute what the old one did, so B·A must begin at 0. Which of the two may be zeros: A, B or both? Look at the first gradients.
+
+# %%
+x, w = torch.randn(8, 32), small.lm_head.weight.detach()
+for start_a, start_b in ((0, 0), (1, 0), (0, 1)):
+    a = (start_a * torch.randn(4, 32)).requires_grad_()
+    b = (start_b * torch.randn(600, 4)).requires_grad_()
+    (x @ w.T + x @ a.T @ b.T).square().sum().backward()
+    kinds = ["random" if start else "zeros" for start in (start_a, start_b)]
+    norms = f"gradient of A {a.grad.norm():6.0f}, of B {b.grad.norm():6.0f}"
+    print(f"A {kinds[0]:7} B {kinds[1]:7} {norms}")
+
+# %% [markdown]
+# Each gradient has the other matrix as a factor. With two zeros nothing ever moves. With one random matrix, the other moves first. By custom A is random and B is zeros.
+
+
+# %%
+class LoRA(nn.Module):
+    """A frozen linear layer, and a change of few directions."""
+
+    def __init__(self, base, rank, alpha):
+        super().__init__()
+        self.base, self.scale = base, alpha / rank
+        self.A = nn.Parameter(torch.randn(rank, base.in_features) / math.sqrt(rank))
+        self.B = nn.Parameter(torch.zeros(base.out_features, rank))
+
+    def forward(self, x):
+        return self.base(x) + self.scale * F.linear(F.linear(x, self.A), self.B)
+
+
+def adapted(model, head=True):
+    """The model, frozen, with an adapter of rank 4 around each linear layer."""
+    model.requires_grad_(False)
+    for module in list(model.modules()):
+        for name, layer in list(module.named_children()):
+            if isinstance(layer, nn.Linear) and (head or name != "lm_head"):
+                setattr(module, name, LoRA(layer, 4, 8))
+    return model
+
+
+# %% [markdown]
+# **Predict.** Recipes often adapt only the layers inside the blocks. Is that enough for a tense that the model has never written?
+
+# %%
+for name, head in (("blocks alone   ", False), ("and the head   ", True)):
+    lora = rehearse(adapted(load_minigpt(WITHOUT_IMPERFECT), head), 1e-2)
+    score(name, lora)
+    trained = [p for p in lora.parameters() if p.requires_grad]
+    count = sum(p.numel() for p in trained)
+    print(f"   trained: {count:,} of {sum(p.numel() for p in lora.parameters()):,} numbers")
+
+# %% [markdown] tags=["printed 4.75", "printed 2.25"]
+# It isn't: 4.75 against 2.25. Where the adapters are matters as much as their rank. The head has never had to choose these words, and the layers below it can't make up for that. With the head, a twelfth of the numbers does what all of them did. (In a layer of 4,096 by 4,096, rank 4 is one number in 512.) Only these numbers have gradients and AdamW's state, and a friend who has the model needs only these numbers.
+#
+# After the training, B·A can be added to W: *merged*, the layer costs no more than before. **Predict.** We add a change to a weight and subtract it again. Do we get the same bits?
+
+# %%
+layer = lora.blocks[0].mlp.up
+weight, change = layer.base.weight, (layer.scale * layer.B @ layer.A).detach()
+back = weight + change - change
+print(f"other bits: {(back != weight).float().mean():.0%} of the weights, "
+      f"by at most {(back - weight).abs().max():.0e}")  # fmt: skip
+
+# %% [markdown]
+# Each sum is rounded. If you need the base's bits again, keep its file.
+#
+# The base is never trained, so it need not be exact either. Can it have four bits? `quantize` from *Eight bits, four bits* gave codes and scales, but the model got rounded floats. [Phase 04](04_dispatcher.ipynb#cell-id=tensors-that-answer) had a better place for codes: a tensor subclass. The layer keeps its code, and its weight knows how to be multiplied.
+
+
+# %%
+def pack(weight):
+    """Two codes in a byte, and a scale for each 32 columns."""
+    codes, scale = quantize(weight.detach(), 4, 32)
+    low, high = (codes.flatten(1)[:, start::2] + 8 for start in (0, 1))
+    return low.to(torch.uint8) | high.to(torch.uint8) << 4, scale
+
+
+def unpack(pairs, scale):
+    codes = torch.stack([pairs & 15, pairs >> 4], dim=-1).flatten(1)
+    return ((codes.float() - 8).unflatten(1, (-1, 32)) * scale).flatten(1)
+
+
+# %%
+class FourBit(torch.Tensor):
+    @staticmethod
+    def __new__(cls, pairs, scale):
+        return torch.Tensor._make_wrapper_subclass(cls, (len(pairs), 2 * pairs.shape[1]))
+
+    def __init__(self, pairs, scale):
+        self.pairs, self.scale = pairs, scale
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        if func is F.linear:
+            x, weight, bias = args
+            return F.linear(x, unpack(weight.pairs, weight.scale), bias)
+        return super().__torch_function__(func, types, args, kwargs)
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        if func is torch.ops.aten.detach.default:  # nn.Parameter calls it
+            return cls(args[0].pairs, args[0].scale)
+        raise NotImplementedError(func)
+
+
+# %% [markdown]
+# `__torch_function__` hears `F.linear` before it is split into parts. `nn.Parameter` calls `detach`, which arrives below. Every other operator would read numbers that aren't there, so it is refused.
+
+# %%
+four = load_minigpt(WITHOUT_IMPERFECT)
+for layer in four.modules():
+    if isinstance(layer, nn.Linear):
+        layer.weight = nn.Parameter(FourBit(*pack(layer.weight)), requires_grad=False)
+weight = four.blocks[0].mlp.up.weight
+print(f"it claims {weight.nbytes:,} bytes and has {weight.pairs.nbytes + weight.scale.nbytes:,}")
+
+# %% [markdown]
+# **Predict.** An adapter around such a layer needs the gradient of x, and that is g·W. Which tensor does autograd keep for it?
+
+# %%
+kept = []
+with torch.autograd.graph.saved_tensors_hooks(lambda t: kept.append(t) or t, lambda t: t):
+    four.blocks[0].mlp.up(torch.randn(5, 32, requires_grad=True))
+for one in kept:
+    print(type(one).__name__, tuple(one.shape), one.dtype, f"{one.nbytes:,} bytes")
+
+# %% [markdown]
+# It keeps the unpacked weight, until the backward. In a deep model, the whole base is in memory in float32 just before the backward, and nothing is saved. The remedy is a `torch.autograd.Function` that keeps the *packed* weight and unpacks it again. You write it in the lab. For MiniGPT we can afford the copies. A base in four bits with adapters in floats is called **QLoRA**:
+
+# %%
+qlora = rehearse(adapted(four), 1e-2)
+score("four bits and LoRA", qlora)
+parts = {"base, four bits": 0, "base, float32": 0, "A and B": 0}
+for p in qlora.parameters():
+    if p.requires_grad:
+        parts["A and B"] += p.nbytes
+    elif isinstance(p, FourBit):
+        parts["base, four bits"] += p.pairs.nbytes + p.scale.nbytes
+    else:
+        parts["base, float32"] += p.nbytes
+parts |= {"gradients": parts["A and B"], "optimizer state": 2 * parts["A and B"]}
+every = sum(p.numel() for p in small.parameters())
+print(f"all numbers, in float32 with gradients and state: {16 * every / 1024:.0f} KiB")
+memory_bars(parts)
+
+# %% [markdown]
+# Embeddings and norms stay in float32 here. They are half of this small model, and a small part of a large one.
+
+# %% tags=["hide-input"]
+number(
+    "A linear layer is 4,096 by 4,096. How many numbers does a LoRA of rank 8 train?", 65_536,
+    tolerance=0,
+    why="A is 8 by 4,096 and B is 4,096 by 8: 2 · 8 · 4,096. That is one number in 256.",
+    wrong={32_768: "That is one of the two matrices.", 16_777_216: "That is the product B·A. It has as many numbers as the weight, and it is never trained or stored."},
+)
+
+# %% [markdown]
 # ## The Trainer, once
 #
 # *This section is optional: the lab doesn't ask for it.* The library also has the loop that you wrote in phase 07. One call runs it, for each of the library's models. The call takes a dataset of dicts. Their keys are parameters of the model's `forward`, and the labels in them are *not* moved.
@@ -1620,6 +1838,8 @@ attempt(lambda: Trainer(model=hf_model(small), args=settings, train_dataset=rena
 # - change the architecture, and prove that the change is what you say;
 # - teach the model a new tense, and keep the old ones;
 # - rotate queries and keys to their positions, and read a Llama's folder into a module of your own;
+# - train a few numbers beside a frozen model, and merge them into it;
+# - write a tensor whose numbers have four bits, as the weight of a layer that knows nothing of it;
 # - explain the lines of your own attention, in words.
 #
 # And you can answer the question. The model that `AutoModelForCausalLM` made is MiniGPT. The other model has no bias in its head. A loader compares names and shapes, and reports what it left out if you ask for the report. Only equal logits show that the numbers mean the same.
@@ -1633,7 +1853,7 @@ attempt(lambda: Trainer(model=hf_model(small), args=settings, train_dataset=rena
 # - **Subword tokenizers**: how byte-pair encoding is learnt.
 # - **Beam search, speculative decoding, paged caches**: they belong to serving, which is a separate field.
 # - **How four bits are chosen well**: GPTQ and similar methods round one weight after another, and change the remaining weights to make up for it. There are also kernels that unpack weights while they multiply.
-# - **LoRA and other adapters**: they train a few new numbers, and the old ones stay as they are.
+# - **Other adapters**: DoRA, prefixes and soft prompts also train a few new numbers beside a frozen model.
 # - **Where the time goes** when all this runs: that is [phase 09](09_profiling.ipynb#cell-id=total-and-self).
 
 # %% [markdown]
@@ -1647,6 +1867,7 @@ attempt(lambda: Trainer(model=hf_model(small), args=settings, train_dataset=rena
 # - A. Holtzman et al., "[The Curious Case of Neural Text Degeneration](https://arxiv.org/abs/1904.09751)", ICLR 2020: top p. A. Fan, M. Lewis, Y. Dauphin, "[Hierarchical Neural Story Generation](https://arxiv.org/abs/1805.04833)", ACL 2018: top k.
 # - P. Michel, O. Levy, G. Neubig, "[Are Sixteen Heads Really Better than One?](https://arxiv.org/abs/1905.10650)", NeurIPS 2019; S. Jain, B. C. Wallace, "[Attention is not Explanation](https://arxiv.org/abs/1902.10186)", NAACL 2019.
 # - T. Dettmers et al., "[LLM.int8()](https://arxiv.org/abs/2208.07339)", NeurIPS 2022: wild activations; E. Frantar et al., "[GPTQ](https://arxiv.org/abs/2210.17323)", ICLR 2023.
+# - E. J. Hu et al., "[LoRA](https://arxiv.org/abs/2106.09685)", ICLR 2022; T. Dettmers et al., "[QLoRA](https://arxiv.org/abs/2305.14314)", NeurIPS 2023: adapters around a base in four bits. PyTorch's [torchao](https://github.com/pytorch/ao): quantized weights as tensor subclasses.
 # - M. McCloskey, N. J. Cohen, "[Catastrophic Interference in Connectionist Networks](https://doi.org/10.1016/S0079-7421%2808%2960536-8)", 1989.
 # - H. Touvron et al., "[Llama 2](https://arxiv.org/abs/2307.09288)", 2023, and A. Dubey et al., "[The Llama 3 Herd of Models](https://arxiv.org/abs/2407.21783)", 2024: the sizes in *What it costs*.
 # - transformers' documentation: "[Attention backends](https://huggingface.co/docs/transformers/attention_interface)", "[Generation strategies](https://huggingface.co/docs/transformers/generation_strategies)", "[Caching](https://huggingface.co/docs/transformers/cache_explanation)"; [its source](https://github.com/huggingface/transformers), Apache-2.0. huggingface_hub's: "[Understand caching](https://huggingface.co/docs/huggingface_hub/guides/manage-cache)". PyTorch's: [`torch.nn.functional.scaled_dot_product_attention`](https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.scaled_dot_product_attention.html).

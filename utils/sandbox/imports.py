@@ -65,6 +65,7 @@ ON_DEMAND = {
         "numpy.ctypeslib",
         "transformers.models.auto.tokenization_auto",
         "transformers.models.llama.modeling_llama",
+        "utils.drivers.adapters",
         "utils.drivers.transformer",
         "utils.minigpt.lines",
     ),
