@@ -44,7 +44,7 @@ TRACER = (
     "torch.testing._internal.optests",  # for operators that learners register
     "torch.utils._cpp_embed_headers",
     "torch.utils.cpp_extension",
-    "utils.drivers.decoding",  # with `compiling`
+    "utils.drivers.exporting",  # with `compiling` and `decoding`
     "utils.instruments.launching",
     "utils.instruments.interpreter",
 )
