@@ -734,7 +734,7 @@ for function in (by_loop, by_len, by_shape, by_index, by_slice):
     print(f"{function.__name__:10}{rows_of(function, Dim.AUTO):16}{rows_of(function, Dim.DYNAMIC)}")
 
 # %% [markdown]
-# A loop over the rows is unrolled, so the graph has five rows for ever. `len(x)` does the same, and that surprises most people: Python demands an int from `len`, so torch must replace the symbol by its number, 5. `x.shape[0]` stays a symbol. With `Dim.AUTO` you learn of this only when the first text of another length is refused. So mark a size as `Dim.DYNAMIC`, or name it, if it must stay open. Then `export` refuses.
+# A loop over the rows is unrolled, so the graph has five rows for ever. `len(x)` does the same, and that surprises most people: Python demands an int from `len`, so torch must replace the symbol by its number, 5. `x.shape[0]` stays a symbol. (By default, `export` runs your Python. With `strict=True` it lets Dynamo follow the bytecode, which takes longer. Then the length stays open in `len(x)`, too.) With `Dim.AUTO` you learn of this only when the first text of another length is refused. So mark a size as `Dim.DYNAMIC`, or name it, if it must stay open. Then `export` refuses.
 #
 # `by_index` is the other trap. Its program accepts any number of rows. The 33rd row is an error in the middle of the work, because an index is a number, and torch traces no numbers. A slice, or an `if` on the size, tells the program its limit.
 

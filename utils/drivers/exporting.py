@@ -79,13 +79,7 @@ def longest(program: ExportedProgram) -> int | None:
     return int(limit) if limit.is_Integer else None
 
 
-@driver(
-    "values",
-    observed={
-        "complaint": "whether and why `torch.export` refused",
-        "longest": "which range the exported program has",
-    },
-)
+@driver("values", "complaint", observed={"longest": "which range the exported program has"})
 def exported(
     function: Callable, example: Sequence[Tensor], *calls: Sequence[Tensor]
 ) -> dict[str, Any]:
@@ -111,7 +105,7 @@ def exported(
     return {"values": runs(program, calls), "complaint": None, "longest": longest(program)}
 
 
-@driver("values", observed={"complaint": "whether and why `torch.export` refused"})
+@driver("values", "complaint")
 def exported_minigpt(
     make: Callable,
     tokens: Sequence[Tensor],
