@@ -1256,7 +1256,7 @@ for function, example in (
 #   Your program must have the limit in its `range_constraints`: they must allow as many rows as
 #   the table has, and no more.
 # - `export_minigpt(model)` must return the `ExportedProgram` of a MiniGPT in eval mode, of any sizes
-#   (`model.config` has them, and the context is at least 3). The program gets tokens of the shape
+#   (`model.config` has them, and the context is at least 4). The program gets tokens of the shape
 #   (B, T) and returns the model's logits. B is any number from 2 on, and T is any number from 2 up
 #   to the context. You choose the example and the `dynamic_shapes`.
 #

@@ -23,6 +23,7 @@ from utils.minigpt import load_minigpt
 REFUSALS = {
     "Could not guard on data-dependent": "branch",
     "You marked": "constant",
+    "Received user-specified dim hint": "constant",
     "Not all values of": "range",
 }
 
@@ -37,7 +38,7 @@ def exporting() -> Iterator[None]:
     try:
         with fresh(), contextlib.redirect_stderr(io.StringIO()):
             yield
-    except (UserError, GuardOnDataDependentSymNode) as error:
+    except (UserError, GuardOnDataDependentSymNode, ValueError) as error:
         found = re.search(rf"({'|'.join(REFUSALS)}).*?(?=\. |  |\n|$)", str(error))
         if found is None:
             raise

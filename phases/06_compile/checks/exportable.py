@@ -100,12 +100,17 @@ def _(draw):
     for rows, dtype in ((3, torch.float32), (many, torch.float64)):
         table = matrix(rows, dtype, columns)
         calls = {f"{n} rows": [matrix(n, dtype, columns), table] for n in (2, rows - 1, rows)}
+        if dtype == torch.float64:
+            table[0], large = -(2.0**30), matrix(2, dtype, columns)
+            large[0] = 2.0**30 + 1
+            calls["numbers near 2**30, which cancel"] = [large, table]
         example = [matrix(2 if rows == 3 else few, dtype, columns), table]
         yield asked("placed", f"a table of {rows} rows, {str(dtype)[6:]}", example, calls)
 
-    context, words = draw.integer(3, 6), draw.integer(7, 11)
+    context, words = draw.integer(4, 6), draw.integer(7, 11)
     sizes, seed = (words, 6, 2, 1, 8, context), draw.integer(0, 10**6)
-    shapes = (2, 2), (draw.integer(40, 80), context), (draw.integer(3, 5), 2), (context, context)
+    batch = draw.integer(2, 5)
+    shapes = (2, 2), (draw.integer(40, 80), context), (batch, context - 1), (context, context)
     tokens = [
         torch.tensor([draw.integer(0, words - 1) for _ in range(b * t)]).reshape(b, t)
         for b, t in shapes

@@ -60,6 +60,13 @@ def test_what_export_minigpt_may_not_do():
         lambda model: export(model, (TOKENS,), dynamic_shapes=({1: too_long},)), [TOKENS], SIZES
     )
     assert driver.refusal(came["complaint"]) == "range"
+    one, dynamic = TOKENS[:1], {0: Dim.DYNAMIC}
+    came = driver.exported_minigpt(
+        lambda model: export(model, (one,), dynamic_shapes=(dynamic,)), [TOKENS], SIZES
+    )
+    assert driver.refusal(came["complaint"]) == "constant"
+    with pytest.raises(ValueError, match="at most 6 tokens"):
+        driver.exported_minigpt(lambda model: model(torch.zeros(1, 7).long()), [TOKENS], SIZES)
     with pytest.raises(torch._dynamo.exc.UserError, match="top-level keys"):
         driver.exported_minigpt(
             lambda model: export(model, (TOKENS,), dynamic_shapes={"x": None}), [TOKENS], SIZES
