@@ -1,14 +1,14 @@
 # ---
 # jupyter:
 #   kernelspec: {display_name: Python 3, language: python, name: python3}
-#   open_the_hood: {title: "Lab 06: torch.compile", points: 44, cell_seconds: 180, compile: true}
+#   open_the_hood: {title: "Lab 06: torch.compile", points: 48, cell_seconds: 180, compile: true}
 # ---
 
 # %% [markdown]
 # # Lab 06: torch.compile
 #
-# Ten exercises and one question, 44 points, about three hours without the *further* exercises 4, 5,
-# 6 and 10, which take two and a half hours more. A class may leave those out, or count them as a
+# Eleven exercises and one question, 48 points, about three hours without the *further* exercises 4,
+# 5, 6, 10 and 11, which take three hours more. A class may leave those out, or count them as a
 # bonus. Otherwise all points count. The lab follows [lesson 06](../../notebooks/06_compile.ipynb). You take apart
 # the three machines behind `torch.compile`: the tracer that makes a graph of a function, the
 # optimizer that adds a backward and decides what is saved, and the emitter that fuses and writes
@@ -1198,8 +1198,150 @@ expect_equal("a small model", came["words"], complete(prompts, small))
 verify("compiled_writer", compiled_writer)
 ### END HIDDEN TESTS
 
+# %% [markdown]
+# ## 11 · A program for every length
+#
+# *Further, medium, 35 minutes, 4 points: one each for `pooled`, `running_mean`, `placed` and
+# MiniGPT. For `placed`, your own process says which range the program has.*
+# From the lesson: [One graph for every length](../../notebooks/06_compile.ipynb#cell-id=one-graph-for-every-length).
+#
+# A colleague needs three functions and MiniGPT on a machine that has no Python. So `torch.export`
+# must make a graph of each, once, for inputs of every length. Here are her functions. The cells
+# below define them, and print what `torch.export` says.
+
+# %% given="eager"
+from utils.drivers import exporting
+
+
+def eager_pooled(x: torch.Tensor, kept: torch.Tensor) -> torch.Tensor:
+    """The mean of the rows of x that `kept` marks. If it marks none, the mean of all rows."""
+    if not kept.any():
+        return x.mean(0)
+    return x[kept].mean(0)
+
+
+def eager_running_mean(x: torch.Tensor) -> torch.Tensor:
+    """Row t of the result is the mean of the rows 0 to t of x."""
+    return torch.stack([x[: t + 1].mean(0) for t in range(len(x))])
+
+
+def eager_placed(x: torch.Tensor, table: torch.Tensor) -> torch.Tensor:
+    """x, with row t of the table added to its row t."""
+    return x + table[torch.arange(x.shape[0])]
+
+
+# %%
+x, kept = torch.tensor([[1.0, 4.0], [3.0, 0.0], [5.0, -1.0]]), torch.tensor([True, False, True])
+table = torch.tensor([[0.5, 0.0], [0.25, 1.0], [0.0, 2.0], [2.0, 0.0]])
+for function, example in (
+    (eager_pooled, [x, kept]),
+    (eager_running_mean, [x]),
+    (eager_placed, [x, table]),
+):
+    came = exporting.exported(function, example)
+    print(f"{function.__name__:20}", came["complaint"] or f"longest: {came['longest']}")
+
+# %% [markdown]
+# Write `pooled`, `running_mean` and `placed`, which return what her functions return, but can be
+# exported. And write `export_minigpt(model)`.
+#
+# - Of each of your three functions, `torch.export.export` must make a program for any number of
+#   rows from 2 on: the driver marks this size as `Dim.DYNAMIC`. The program must give what her
+#   function gives, to 1e-5, whatever the example contained.
+# - `x` is a matrix of float32 or float64. `kept` has a bool for each row of `x`. `table` has the
+#   dtype of `x`, as many columns, and at least three rows. In `pooled`, rows that don't count may
+#   contain anything, infinity and NaN included. All other numbers are finite.
+# - In `placed`, `x` may not have more rows than the table. Her function can be exported, but its
+#   program has no limit. So it takes an `x` that is too long, and fails in the middle of its work.
+#   Your program must have the limit in its `range_constraints`: they must allow as many rows as
+#   the table has, and no more.
+# - `export_minigpt(model)` must return the `ExportedProgram` of a MiniGPT in eval mode, of any sizes
+#   (`model.config` has them, and the context is at least 4). The program gets tokens of the shape
+#   (B, T) and returns the model's logits. B is any number from 2 on, and T is any number from 2 up
+#   to the context. You choose the example and the `dynamic_shapes`.
+#
+# `exporting.exported(function, example, arguments, ...)` exports a function as the check does. It
+# returns the program's values for each list of arguments, the main sentence of torch's complaint,
+# and the longest `x` that the range allows. `exporting.exported_minigpt(export_minigpt, [tokens])`
+# does the same with the trained MiniGPT.
+#
+# <details><summary>What may I do with the number of rows?</summary>
+#
+# `x.shape[0]` is a symbol while torch traces the function. You can compute with it, slice with it,
+# and give it to most functions of torch. If Python needs an int, the symbol becomes a constant.
+# That happens in `len(x)`, `int(...)` and `range(...)`.
+# </details>
+# <details><summary>How does a program get its limit?</summary>
+#
+# From any condition on sizes that must be true for the program to go on. `MiniGPT.hidden` has such
+# a condition. So has every operation that takes only certain sizes.
+# </details>
+
+# %% solution="exportable"
+def pooled(x: torch.Tensor, kept: torch.Tensor) -> torch.Tensor:
+    """`eager_pooled` for `torch.export`."""
+    ### BEGIN SOLUTION
+    counts = (kept | ~kept.any())[:, None]
+    return torch.where(counts, x, 0.0).sum(0) / counts.sum()
+    ### END SOLUTION
+
+
+def running_mean(x: torch.Tensor) -> torch.Tensor:
+    """`eager_running_mean` for `torch.export`."""
+    ### BEGIN SOLUTION
+    return x.cumsum(0) / torch.arange(1, x.shape[0] + 1)[:, None]
+    ### END SOLUTION
+
+
+def placed(x: torch.Tensor, table: torch.Tensor) -> torch.Tensor:
+    """`eager_placed` for `torch.export`, with the limit in the program's range."""
+    ### BEGIN SOLUTION
+    return x + table[: x.shape[0]]
+    ### END SOLUTION
+
+
+def export_minigpt(model: MiniGPT) -> torch.export.ExportedProgram:
+    """The program of a MiniGPT, for tokens of any shape (B, T) up to the model's context."""
+    ### BEGIN SOLUTION
+    example = torch.zeros(2, 2, dtype=torch.int64)
+    sizes = {0: torch.export.Dim.DYNAMIC, 1: torch.export.Dim.DYNAMIC}
+    return torch.export.export(model, (example,), dynamic_shapes=(sizes,))
+    ### END SOLUTION
+
+# %%
+x, kept = torch.tensor([[1.0, 4.0], [3.0, 0.0], [5.0, -1.0]]), torch.tensor([True, False, True])
+more, none = torch.arange(10.0).reshape(5, 2), torch.zeros(5, dtype=torch.bool)
+came = exporting.exported(pooled, [x, kept], [x, kept], [more, none])
+expect_equal("what torch says of pooled", came["complaint"], None)
+expect_close("pooled", came["values"], [eager_pooled(x, kept), eager_pooled(more, none)])
+came = exporting.exported(running_mean, [x], [x], [more])
+expect_equal("what torch says of running_mean", came["complaint"], None)
+expect_close("running_mean", came["values"], [eager_running_mean(x), eager_running_mean(more)])
+table = torch.tensor([[0.5, 0.0], [0.25, 1.0], [0.0, 2.0], [2.0, 0.0]])
+came = exporting.exported(placed, [x, table], [x, table], [more[:4], table], [more, table])
+expect_equal("what torch says of placed", came["complaint"], None)
+expect_equal("the longest x", came["longest"], 4)
+expect_equal("an x that is too long is refused", came["values"].pop(), None)
+expect_close("placed", came["values"], [eager_placed(x, table), eager_placed(more[:4], table)])
+
+# %% test="exportable" points=4
+# Graded
+check("exportable")
+from utils.drivers import exporting
+from utils.minigpt import load_minigpt
+
+model = load_minigpt()
+texts = [torch.arange(count * length).reshape(count, length) for count, length in ((3, 5), (2, 32))]
+came = exporting.exported_minigpt(export_minigpt, [*texts, torch.zeros(2, 33, dtype=torch.long)])
+expect_equal("what torch says of MiniGPT", came["complaint"], None)
+expect_equal("a text that is too long is refused", came["values"].pop(), None)
+expect_close("MiniGPT", came["values"], [model(tokens).detach() for tokens in texts], atol=1e-4)
+### BEGIN HIDDEN TESTS
+verify("exportable", pooled=pooled, running_mean=running_mean, placed=placed, export_minigpt=export_minigpt)
+### END HIDDEN TESTS
+
 # %% [markdown] task="why_apart" points=3
-# ## 11 · Why did this not fuse?
+# ## 12 · Why did this not fuse?
 #
 # *10 minutes, 3 points, read by a person.*
 #

@@ -653,6 +653,104 @@ choice(
 )
 
 # %% [markdown]
+# ## One graph for every length
+#
+# `torch.compile` needs Python. If a guard fails, Dynamo compiles again, and between two graphs Python runs. What if the model goes to a phone, or into a C++ server? There is no Python there, so nothing can be compiled again. One graph must be enough, for all inputs that will ever come.
+#
+# `torch.export` makes this graph ahead of time. Its result is a *program*: a graph of `aten` operators, the weights, and conditions for the inputs. We begin with the module of the opening. **Predict.** The program is called for four words. Which temperatures does it use?
+
+# %%
+from torch.export import Dim, export
+
+program = export(CoolingHead(model.lm_head), (hidden,))
+with torch.no_grad():
+    for who, run in {"Python": CoolingHead(model.lm_head), "program": program.module()}.items():
+        print(f"{who:8}", [f"{run(hidden).max():.3f}" for word in range(4)])
+for node in program.graph.nodes:
+    if node.op == "call_function":
+        print(node.name, node.args)
+
+# %% [markdown]
+# Four times the same one. Compiled, this module needed a new graph for each word, because a guard noticed the new number. A program has no guards on Python's values. So whatever Python computed while it was traced is a constant now: the temperature of the first word. Nobody says so. (The fix with a buffer, `Cooling("buffer")`, works here as well: then the count is a tensor, and adding 1 to it is in the graph.)
+#
+# A size of an input can stay open. `Dim` says which sizes, and how far they may go. MiniGPT has 32 positions. **Predict.** We ask for a program for up to 64 tokens. Who objects: `export`, or the program when it gets a long text, or nobody?
+
+# %%
+tokens = torch.zeros(2, 5, dtype=torch.long)
+try:
+    export(model, (tokens,), dynamic_shapes=({0: Dim("B"), 1: Dim("T", max=64)},))
+except Exception as error:
+    said = str(error).replace("L['tokens'].size()[1]", "size").splitlines()[1:4]
+    print(*(textwrap.fill(line, 100) for line in said), sep="\n")
+
+# %% [markdown]
+# `export` objects, and even suggests what to write. How does it know? No text of more than 32 tokens was ever tried. But `MiniGPT.hidden` begins with `if length > context: raise …`. While torch traces, the length is a symbol, T. The example has 5 tokens, so tracing goes on after the `if`. The graph is right only for lengths for which it would go on, and so the condition becomes part of the program: T ≤ 32.
+#
+# If you write `Dim.DYNAMIC` in place of a name and a limit, torch finds the range itself:
+
+# %%
+program = export(model, (tokens,), dynamic_shapes=({0: Dim.DYNAMIC, 1: Dim.DYNAMIC},))
+print("the range of each symbol:", program.range_constraints)
+calls = [node for node in program.graph.nodes if node.op == "call_function"]
+for node in calls[:4]:
+    print(f"{node.name:15}", getattr(node.meta["val"], "shape", node.meta["val"]))
+for length in (5, 32, 33):
+    try:
+        print(length, "tokens:", tuple(program.module()(tokens[:, :1].expand(2, length)).shape))
+    except AssertionError as error:
+        print(length, "tokens:", error)
+
+# %% [markdown]
+# The sizes in the graph are symbols, and the program tests its input before it computes. (The ranges begin at 2, because sizes of 0 and 1 are special here as well. If such a size is in the example, it becomes a constant.)
+#
+# So an `if` on a *size* is decided during tracing, and leaves a limit. An `if` on a *number* in a tensor can't be decided: `export` refuses it. It needs `torch.where`, or `torch.cond`, which puts both branches into the graph.
+#
+# A third case says nothing at all. `Dim.AUTO` also finds the range itself, but it accepts that a size becomes a constant. **Predict.** Each of these functions gets an x of 5 rows. For which does the length stay open? And which know that the table has 32 rows?
+
+# %%
+table = torch.randn(32, 3)
+
+
+def by_loop(x): return sum(x[t] for t in range(x.shape[0]))
+def by_len(x): return x.sum(0) / len(x)
+def by_shape(x): return x.sum(0) / x.shape[0]
+def by_index(x): return x + table[torch.arange(x.shape[0])]
+def by_slice(x): return x + table[: x.shape[0]]
+
+# %%
+def rows_of(function, size):
+    """The range of x's number of rows in the exported program."""
+    module = nn.Module()
+    module.forward = function
+    try:
+        program = export(module, (torch.randn(5, 3),), dynamic_shapes=({0: size},))
+    except Exception:
+        return "refused"
+    return str(*program.range_constraints.values()) or "only 5"
+
+
+print(f"{'':10}{'AUTO':16}DYNAMIC")
+for function in (by_loop, by_len, by_shape, by_index, by_slice):
+    print(f"{function.__name__:10}{rows_of(function, Dim.AUTO):16}{rows_of(function, Dim.DYNAMIC)}")
+
+# %% [markdown]
+# A loop over the rows is unrolled, so the graph has five rows for ever. `len(x)` does the same, and that surprises most people: Python demands an int from `len`, so torch must replace the symbol by its number, 5. `x.shape[0]` stays a symbol. (By default, `export` runs your Python. With `strict=True` it lets Dynamo follow the bytecode, which takes longer. Then the length stays open in `len(x)`, too.) With `Dim.AUTO` you learn of this only when the first text of another length is refused. So mark a size as `Dim.DYNAMIC`, or name it, if it must stay open. Then `export` refuses.
+#
+# `by_index` is the other trap. Its program accepts any number of rows. The 33rd row is an error in the middle of the work, because an index is a number, and torch traces no numbers. A slice, or an `if` on the size, tells the program its limit.
+
+# %% tags=["hide-input"]
+choice(
+    "MiniGPT is exported with one sentence of 5 words, shape (1, 5). Both sizes are `Dim.AUTO`. The program then gets 4 sentences of 9 words. What happens?",
+    {
+        "it runs: both sizes are open": "The length is open, from 2 to 32. But the example has a batch of 1.",
+        "it refuses the batch": "A size of 1 in the example becomes a constant. `Dim.AUTO` accepts that without a word. With `Dim.DYNAMIC`, `export` would have refused.",
+        "it refuses the length": "The length of the example is 5, so it stays a symbol. Look at the other size.",
+        "it compiles a second graph": "A program can't compile. It runs its one graph, or it refuses.",
+    },
+    answer="it refuses the batch",
+)
+
+# %% [markdown]
 # ## Forward and backward in one graph
 #
 # Eager autograd builds the backward while the forward runs, node by node ([phase 02](02_autograd.ipynb#cell-id=pytorchs-own-graph)). AOTAutograd has forward and backward before anything runs, in one **joint graph**. We now use a norm with a gate, because it has more to save: every number is first multiplied by a factor between 0 and 1.
@@ -1313,7 +1411,8 @@ choice(
 # - get the modules that Inductor wrote for one of your calls, and leave nothing switched on;
 # - find launches, library calls and reused memory in a module that Inductor wrote;
 # - compile MiniGPT's LM head, with your operator inside, forward and backward;
-# - write sentences with MiniGPT and a cache, in a step that is compiled once.
+# - write sentences with MiniGPT and a cache, in a step that is compiled once;
+# - fix functions that can't be exported, and export MiniGPT for texts of every length.
 #
 # And you can answer the question. The compiler takes a graph and constants from your function. It believes in them as long as its guards pass. It writes a loop for each group of operations that can share one, and calls libraries for the rest. When it has stopped, only the log says so.
 
@@ -1323,7 +1422,7 @@ choice(
 # - **Time**: [phase 09](09_profiling.ipynb#cell-id=a-number-without-a-spread) measures it properly. CUDA graphs (`mode="reduce-overhead"`) save launches on a GPU. [Phase 09](09_profiling.ipynb#cell-id=fewer-larger-later) gives the H100's times of MiniGPT's step with and without them.
 # - **The optimizer**: its step is a function of tensors like any other, and can be compiled as well.
 # - **Autotuning** (`mode="max-autotune"`): the compiler has several templates for a product of matrices, and chooses one by trying them. The templates in Triton need a GPU.
-# - **`torch.export`** makes one graph or fails. By default it runs Python itself, without Dynamo.
+# - **AOTInductor** compiles a program of `torch.export` into a library that needs no Python.
 # - **Higher-order operators** (`torch.cond`, `while_loop`, flex attention), with which a graph can contain a branch or a loop.
 # - **Compiled autograd**, which traces the backward when it runs.
 

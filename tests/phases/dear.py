@@ -10,7 +10,7 @@ MUTANTS = 6
 EXERCISES = frozenset(
     {
         *("triton_softmax", "softmax_backward", "make_softmax", "make_twice", "swap_softmax"),
-        *("mended", "generated", "compiled_head", "compiled_writer"),
+        *("mended", "generated", "compiled_head", "compiled_writer", "exportable"),
         *("fit", "checkpoint"),
         *("from_hf", "complete", "fine_tune", "load_llama"),
         "slowest",

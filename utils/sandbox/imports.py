@@ -25,7 +25,10 @@ ALWAYS = (
 TRACER = (
     "multiprocessing.synchronize",
     "sympy.physics.units",
+    "sympy.sets.setexpr",
     "torch._dynamo.dce_extra_outputs",
+    "torch._export.passes.replace_autocast_with_hop_pass",
+    "torch._export.passes.replace_set_grad_with_hop_pass",
     "torch._functorch._activation_checkpointing.remat_using_tags_for_fwd_loss_bwd_graph_pass",
     "torch._functorch._aot_autograd.subclass_codegen",
     "torch._higher_order_ops.passes.inline_invoke_subgraph",
@@ -44,7 +47,7 @@ TRACER = (
     "torch.testing._internal.optests",  # for operators that learners register
     "torch.utils._cpp_embed_headers",
     "torch.utils.cpp_extension",
-    "utils.drivers.decoding",  # with `compiling`
+    "utils.drivers.exporting",  # with `compiling` and `decoding`
     "utils.instruments.launching",
     "utils.instruments.interpreter",
 )
