@@ -868,8 +868,8 @@ verify("swap_softmax", swap_softmax)
 #
 # - `x` has one dimension or more, and may have any strides. The last dimension has at least one
 #   number, and other dimensions may have none.
-# - The result is a new contiguous tensor with the shape and dtype of `x`. The kernel does not
-#   change `x`, and the schema does not say that it does.
+# - The result is a new contiguous tensor with the shape and dtype of `x`, and the kernel does not
+#   change `x`. The schema says that the result is new, and that `x` is only read.
 # - Numbers may be large, of either sign. The softmax of -inf is 0, and a row of nothing but -inf
 #   must give NaN, as in torch.
 # - float32 and float64 must work, and float64 must be computed in float64. For float16, bfloat16

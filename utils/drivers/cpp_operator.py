@@ -87,14 +87,20 @@ def run_cpp(make: Callable, x: torch.Tensor, *, refuses: bool = False) -> dict[s
 
 @driver(observed={WHOLE: "what the schema of the operator and opcheck say"})
 def cpp_schema(make: Callable, x: torch.Tensor) -> dict[str, Any]:
-    """Return the types in the operator's schema, whether it writes, and what opcheck says of it."""
+    """Return the types in the operator's schema, and what else it says.
+
+    ``writes`` says whether the operator writes into an argument. ``shares`` says whether a tensor
+    has a letter, such as ``Tensor(a)``. ``opcheck`` is the result of ``test_schema``.
+    """
     with registered(make) as op:
         said = torch.library.opcheck(op, (x,), test_utils="test_schema", raise_exception=False)
         (test,) = said.values()
+        values = (*op._schema.arguments, *op._schema.returns)
         return {
             "arguments": [str(argument.type) for argument in op._schema.arguments],
             "results": [str(result.type) for result in op._schema.returns],
             "writes": bool(op._schema.is_mutable),
+            "shares": any(one.alias_info is not None for one in values),
             "opcheck": test if isinstance(test, str) else type(test).__name__,
         }
 

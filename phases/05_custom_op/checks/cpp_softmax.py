@@ -171,6 +171,7 @@ def _(draw):
         "['arguments']": "the arguments in the schema",
         "['results']": "the results in the schema",
         "['writes']": "The schema says that the operator writes into an argument.",
+        "['shares']": "The schema says that the result shares memory with an argument.",
         "['opcheck']": "opcheck's test_schema does not succeed.",
     }
     yield Case(schema, said, shown="the schema", places=places)
