@@ -9,6 +9,7 @@ each load gets a new namespace. The text itself is compiled only once in a proce
 from __future__ import annotations
 
 import ctypes
+import faulthandler
 import functools
 import itertools
 import os
@@ -16,6 +17,7 @@ import re
 import signal
 import subprocess
 import tempfile
+import warnings
 from pathlib import Path
 
 import torch
@@ -100,10 +102,14 @@ def _fault_of(library: Path) -> str:
     An error while a library registers its operators ends the process.
     """
     with tempfile.TemporaryFile() as errors:
-        child = os.fork()
+        with warnings.catch_warnings():
+            # Newer versions of Python warn if this process has threads.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            child = os.fork()
         if child == 0:
             status = 1
             try:
+                faulthandler.disable()
                 os.dup2(errors.fileno(), 2)
                 signal.signal(signal.SIGALRM, signal.SIG_DFL)
                 signal.alarm(SECONDS)
