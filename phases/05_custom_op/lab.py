@@ -1,17 +1,18 @@
 # ---
 # jupyter:
 #   kernelspec: {display_name: Python 3, language: python, name: python3}
-#   open_the_hood: {title: "Lab 05: An operator of your own", points: 40, cell_seconds: 120, compile: trace}
+#   open_the_hood: {title: "Lab 05: An operator of your own", points: 44, cell_seconds: 120, compile: trace}
 # ---
 
 # %% [markdown]
 # # Lab 05: An operator of your own
 #
-# Eight exercises and one question, 40 points, about three hours without the *further* exercises 4
-# and 6, which take an hour more. A class may leave those out, or count them as a bonus. Otherwise
-# all points count. The lab follows [lesson 05](../../notebooks/05_custom_op.ipynb). You write a
-# softmax as a Triton kernel, and its backward as another kernel. Then you make a PyTorch operator
-# out of the two, and put it into MiniGPT.
+# Nine exercises and one question, 44 points, about three hours without the *further* exercises 4, 6
+# and 10, which take an hour and a half more. A class may leave those out, or count them as a bonus.
+# Otherwise all points count. The lab follows [lesson 05](../../notebooks/05_custom_op.ipynb). You
+# write a softmax as a Triton kernel, and its backward as another kernel. Then you make a PyTorch
+# operator out of the two, and put it into MiniGPT. At the end you may write the softmax once in
+# C++.
 #
 # You need no GPU. `launch(kernel, grid, ...)` runs a kernel on the device of its tensors. On a CPU
 # it uses Triton's interpreter, which runs one program after another. The interpreter accepts code
@@ -38,8 +39,11 @@ import triton
 import triton.language as tl
 
 from hood.learner.check import check
+from utils.drivers import cpp_operator as cpp_driver
 from utils.drivers import custom_op as driver
+from utils.instruments.cpp_library import load_cpp
 from utils.instruments.launching import launch
+from utils.instruments.toolchain import inductor_lacks
 from utils.minigpt import MiniGPT, MiniGPTConfig
 from utils.notebook.expect import expect_close, expect_equal
 
@@ -847,6 +851,140 @@ verify("swap_softmax", swap_softmax)
 
 # %% [markdown]
 # *Your answer goes here.*
+
+# %% [markdown]
+# ## 10 · Once in C++
+#
+# *Further, hard, 40 minutes, 4 points: one each for any tensor, for any numbers, for the schema,
+# and for the fake. Without a C++ compiler, nobody can earn them.*
+# From the lesson: [What C++ sees](../../notebooks/05_custom_op.ipynb#cell-id=what-c-sees).
+#
+# The kernels of torch's own operators are C++. Write the forward of a softmax in C++, too. Write
+# `cpp_softmax()`, which passes a C++ text to `load_cpp`, registers a fake for its operator, and
+# returns the namespace that `load_cpp` returned. In the text, the namespace is called `NAMESPACE`,
+# as in the lesson. With the lesson's macros, the text must register an operator `softmax`, and a
+# kernel for the key `CPU`. The operator takes a tensor `x` and returns a tensor, the softmax along
+# the last dimension:
+#
+# - `x` has one dimension or more, and may have any strides. The last dimension has at least one
+#   number, and other dimensions may have none.
+# - The result is a new contiguous tensor with the shape and dtype of `x`, and the kernel does not
+#   change `x`. The schema says that the result is new, and that `x` is only read.
+# - Numbers may be large, of either sign. The softmax of -inf is 0, and a row of nothing but -inf
+#   must give NaN, as in torch.
+# - float32 and float64 must work, and float64 must be computed in float64. For float16, bfloat16
+#   and whole numbers, the kernel must raise an error.
+# - Your loops must do the work. The C++ may call operators of torch that make a tensor, copy it, or
+#   change its shape, but none that computes.
+# - The fake returns a tensor with the shape, strides, dtype and device of the result, for fake
+#   tensors on any device.
+#
+# Nobody asks for a gradient. Your own process says which operators ran, whether the kernel is C++,
+# whether opcheck's `test_schema` passes, and into how many graphs `torch.compile` cuts a function
+# that calls the operator. There should be one.
+#
+# A wrong index raises no error in C++. It may end the kernel of this notebook, so save the notebook
+# before you run the cells.
+#
+# <details><summary>Where do I start?</summary>
+#
+# Start with the text of the lesson's operator. The headers and the two registrations stay, with
+# other names. After `torch::stable::contiguous`, the rows are one below the other, and each has as
+# many numbers as the last dimension.
+# </details>
+# <details><summary>How do I write the loops for two dtypes?</summary>
+#
+# Write them once, as a template: `template <typename T> void rows(const T* x, T* y, int64_t count,
+# int64_t columns)`. Then compare `x.scalar_type()` with `torch::headeronly::ScalarType::Float` and
+# `Double`, and call `rows` with pointers to `float` or to `double`. `STD_TORCH_CHECK(condition,
+# "message")` raises an error if the condition is false.
+# </details>
+
+# %% solution="cpp_softmax"
+def cpp_softmax() -> str:
+    """Loads the operator `softmax` and registers its fake; returns its namespace."""
+    ### BEGIN SOLUTION
+    namespace = load_cpp(r"""
+        #include <algorithm>
+        #include <cmath>
+        #include <torch/csrc/stable/library.h>
+        #include <torch/csrc/stable/ops.h>
+        #include <torch/csrc/stable/tensor.h>
+
+        using torch::headeronly::ScalarType;
+        using torch::stable::Tensor;
+
+        template <typename T>
+        void rows(const T* x, T* y, int64_t count, int64_t columns) {
+          for (int64_t row = 0; row < count; ++row, x += columns, y += columns) {
+            T top = *std::max_element(x, x + columns), sum = 0;
+            for (int64_t i = 0; i < columns; ++i) sum += y[i] = std::exp(x[i] - top);
+            for (int64_t i = 0; i < columns; ++i) y[i] /= sum;
+          }
+        }
+
+        Tensor softmax(const Tensor& x) {
+          Tensor given = torch::stable::contiguous(x);
+          Tensor y = torch::stable::new_empty(x, x.sizes());
+          int64_t columns = x.size(x.dim() - 1), count = x.numel() / columns;
+          if (x.scalar_type() == ScalarType::Float) {
+            rows(given.const_data_ptr<float>(), y.mutable_data_ptr<float>(), count, columns);
+          } else {
+            STD_TORCH_CHECK(x.scalar_type() == ScalarType::Double, "float32 or float64, please");
+            rows(given.const_data_ptr<double>(), y.mutable_data_ptr<double>(), count, columns);
+          }
+          return y;
+        }
+
+        STABLE_TORCH_LIBRARY(NAMESPACE, m) { m.def("softmax(Tensor x) -> Tensor"); }
+        STABLE_TORCH_LIBRARY_IMPL(NAMESPACE, CPU, m) { m.impl("softmax", TORCH_BOX(&softmax)); }
+    """)
+
+    @torch.library.register_fake(f"{namespace}::softmax")
+    def _(x):
+        return torch.empty(x.shape, dtype=x.dtype, device=x.device)
+
+    return namespace
+    ### END SOLUTION
+
+# %%
+x = torch.tensor([[1.0, 2.0, 3.0], [900.0, -3.0, 900.0]])
+expect_close(
+    "two rows",
+    cpp_driver.run_cpp(cpp_softmax, x.clone())["output"],
+    [[0.0900, 0.2447, 0.6652], [0.5, 0.0, 0.5]],
+)
+expect_close(
+    "along the last of three dimensions",
+    cpp_driver.run_cpp(cpp_softmax, x.T.reshape(3, 1, 2).double())["output"],
+    torch.softmax(x.T.reshape(3, 1, 2).double(), -1),
+    rtol=1e-12,
+)
+expect_close(
+    "columns of a wider tensor",
+    cpp_driver.run_cpp(cpp_softmax, x[:, ::2])["output"],
+    torch.softmax(x[:, ::2], -1),
+)
+expect_equal(
+    "no rows", cpp_driver.run_cpp(cpp_softmax, torch.zeros(2, 0, 3))["output"], torch.zeros(2, 0, 3)
+)
+half = cpp_driver.run_cpp(cpp_softmax, x.half(), refuses=True)
+expect_equal("float16 is refused", half["refused"], True)
+expect_equal("own loops", cpp_driver.run_cpp(cpp_softmax, x)["computed"], False)
+schema = cpp_driver.cpp_schema(cpp_softmax, x)
+expect_equal("whether the schema says that it writes", schema["writes"], False)
+
+# %% test="cpp_softmax" points=4
+# Graded
+check("cpp_softmax")
+fake = [((2, 3), (1, 2), torch.float64, "cpu"), ((4, 2, 3), (6, 3, 1), torch.float32, "cuda")]
+right = [((2, 3), (3, 1), torch.float64, "cpu"), ((4, 2, 3), (6, 3, 1), torch.float32, "cuda")]
+if not inductor_lacks():
+    expect_equal("its fake", cpp_driver.cpp_fakes(cpp_softmax, fake), right)
+    expect_equal("one graph", cpp_driver.trace_cpp(cpp_softmax, torch.ones(2, 3))["graphs"], 1)
+### BEGIN HIDDEN TESTS
+verify("cpp_softmax", cpp_softmax)
+### END HIDDEN TESTS
 
 # %% [markdown]
 # ## Done

@@ -897,6 +897,127 @@ print(
 # There is one graph, even without `fullgraph`. The operator is in it by name, after the LM head's `linear`. In [phase 06](06_compile.ipynb#cell-id=a-graph-is-data) you will rewrite such graphs.
 
 # %% [markdown]
+# ## What C++ sees
+#
+# A call of our operator begins in the dispatcher, which is C++. From there it goes into a Python function, and this function launches the kernel. PyTorch's own kernels need no Python: a slot of the table holds the address of a C++ function. We fill a slot in the same way.
+#
+# **Predict.** What does such a function get of `x`? The numbers, the strides, the `grad_fn`, the Python object?
+
+# %%
+SOURCE = r"""
+#include <cmath>
+#include <torch/csrc/stable/library.h>
+#include <torch/csrc/stable/ops.h>
+#include <torch/csrc/stable/tensor.h>
+
+using torch::stable::Tensor;
+
+Tensor rms_norm(const Tensor& x) {
+  Tensor rows = torch::stable::contiguous(x);
+  Tensor y = torch::stable::new_empty(x, x.sizes());
+  const float* from = rows.const_data_ptr<float>();
+  float* to = y.mutable_data_ptr<float>();
+  const int64_t columns = x.size(x.dim() - 1);
+  for (int64_t row = 0; row < x.numel(); row += columns) {
+    float sum = 0;
+    for (int64_t i = 0; i < columns; ++i) sum += from[row + i] * from[row + i];
+    const float scale = 1 / std::sqrt(sum / columns + 1e-6f);
+    for (int64_t i = 0; i < columns; ++i) to[row + i] = scale * from[row + i];
+  }
+  return y;
+}
+
+STABLE_TORCH_LIBRARY(NAMESPACE, m) { m.def("rms_norm(Tensor x) -> Tensor"); }
+STABLE_TORCH_LIBRARY_IMPL(NAMESPACE, CPU, m) { m.impl("rms_norm", TORCH_BOX(&rms_norm)); }
+"""
+
+# %% [markdown]
+# A `Tensor` here is a *handle*: a counted reference to the C++ object that Python's `x` also refers to. A copy of a handle copies no number. When the last handle goes, in C++ or in Python, the memory is freed. So `y` may be returned although the function ends, and nobody calls `free`.
+#
+# From the handle the function can get the sizes, the strides, the dtype and the address of the first number. It sees no Python object. It could call torch's operators, and here it calls two, `contiguous` and `new_empty`. The loops see only the two addresses, `from` and `to`. No index is checked.
+#
+# The last two lines are the registration. `def` adds a row to the table, from a schema that is written by hand. `impl` fills one slot of this row, at the key `CPU`. `TORCH_BOX` makes a function that takes its arguments from the dispatcher's stack, and puts the result there.
+#
+# `load_cpp` compiles the text into a library and loads it into this process. When a library is loaded, its static objects are made, and the two macros are such objects. So loading is registering, and no line calls it. A namespace can be defined only once in a process. So `NAMESPACE` is a macro, and `load_cpp` gives it a new name each time, which it returns. (It needs a C++ compiler. Without one, it says what to install.)
+
+# %%
+import time
+
+from utils.instruments.cpp_library import command, load_cpp
+
+print(*(part for part in command("operator.so") if part[:2] not in ("-I", "-L")))
+begun = time.perf_counter()
+namespace = load_cpp(SOURCE)
+print(f"compiled and loaded in {time.perf_counter() - begun:.1f} s")
+cpp_norm = getattr(torch.ops, namespace).rms_norm
+straight, turned = (sample.detach() for sample in samples())
+for one in (straight, turned):
+    print(one.stride(), "as plain PyTorch:", torch.allclose(cpp_norm(one), rms_plain(one)))
+print(torch._C._dispatch_dump(f"{namespace}::rms_norm"))
+
+# %% [markdown]
+# The row has its schema and one slot, `CPU`, with the line of the C++ that filled it. **Predict.** What happens if the line with `contiguous` goes? And what does a float64 tensor give?
+
+# %%
+shorter = SOURCE.replace("torch::stable::contiguous(x)", "x")
+careless = getattr(torch.ops, load_cpp(shorter)).rms_norm
+for one in (straight, turned):
+    print(one.stride(), "as plain PyTorch:", torch.allclose(careless(one), rms_plain(one)))
+try:
+    cpp_norm(straight.double())
+except RuntimeError as error:
+    print("float64: …", str(error).split(", ")[-1])
+
+# %% [markdown]
+# The transposed tensor gives wrong numbers, and no error. An address says where the first number lies. Where the next one lies is said by the strides, and the loops didn't ask for them. The dtype *is* checked, because `const_data_ptr<float>` compares it. A plain `data_ptr()` would have read the bytes of float64 as float32.
+#
+# And the other slots? **Predict.** Which of these raises an error: a tensor on `meta`, or a backward?
+
+# %%
+def gradient():
+    leaf = straight.clone().requires_grad_()
+    cpp_norm(leaf).sum().backward()
+    return f"the gradient: {leaf.grad}"
+
+
+attempt(lambda: cpp_norm(torch.empty(3, 6, device="meta")), lines=1)
+attempt(gradient)
+
+# %% [markdown]
+# On `meta` there are sizes and no numbers, so the loops would have nothing to read, and the dispatcher asks for a fake. The backward is worse. It raises no error, and no gradient arrives. PyTorch only warns (`attempt` hides the warning). `custom_op` had put a function that refuses at the Autograd keys. Here you fill each slot yourself, and these are still empty.
+#
+# What is missing need not be C++. A fake runs once in a trace and never in a run, and a formula calls other operators. So both may be Python.
+
+# %%
+torch.library.register_fake(f"{namespace}::rms_norm", lambda x: x.new_empty(x.shape))
+print("on meta:", cpp_norm(torch.empty(3, 6, device="meta")).shape)
+torch.library.register_autograd(
+    f"{namespace}::rms_norm",
+    lambda ctx, g: rms_norm_backward(g, *ctx.saved_tensors),
+    setup_context=keep_inputs,
+)
+print("gradcheck:", end=" ")
+attempt(lambda: gradcheck(cpp_norm, samples()[:1], eps=1e-2, atol=1e-2))
+compile_both_ways(cpp_norm)
+print(opcheck(cpp_norm.default, samples()[1:]))
+
+# %% [markdown]
+# The kernel is in C++, and the rest stayed in Python. Many extensions are made like this: kernels in C++ or CUDA, the rest in Python.
+#
+# In older code you will find `TORCH_LIBRARY` in place of `STABLE_TORCH_LIBRARY`, and `at::Tensor` in place of this `Tensor`. They do the same. But their headers contain the inside of PyTorch. So they take longer to compile, and the library fits only the version of PyTorch with which it was compiled. The *stable* headers call PyTorch through C functions, which later versions keep.
+
+# %% tags=["hide-input"]
+choice(
+    "You forget the fake of a C++ operator. Which call fails?",
+    {
+        "every call": "A call with a tensor on the CPU reaches the slot `CPU`. The fake has no part in it.",
+        "a call while a compiler traces": "The compiler has no numbers, only shapes. It asks the fake what the result will be, and there is none.",
+        "a call with a transposed tensor": "The C++ kernel makes a contiguous copy of it. A fake is not asked.",
+    },
+    answer="a call while a compiler traces",
+)
+
+# %% [markdown]
 # ## The same kernel as PTX
 #
 # So far NumPy has played GPU. But the compiler needs no GPU either. From the types of the arguments and a target, it makes the same text as on a machine with a GPU. The target `sm_90` is a Hopper GPU, such as an H100 or H200. `ptx_of` compiles a recorded launch.

@@ -10,6 +10,7 @@ MUTANTS = 6
 EXERCISES = frozenset(
     {
         *("triton_softmax", "softmax_backward", "make_softmax", "make_twice", "swap_softmax"),
+        "cpp_softmax",
         *("mended", "generated", "compiled_head", "compiled_writer", "exportable"),
         *("fit", "checkpoint"),
         *("from_hf", "complete", "fine_tune", "load_llama"),

@@ -47,6 +47,7 @@ TRACER = (
     "torch.testing._internal.optests",  # for operators that learners register
     "torch.utils._cpp_embed_headers",
     "torch.utils.cpp_extension",
+    "utils.drivers.cpp_operator",
     "utils.drivers.exporting",  # with `compiling` and `decoding`
     "utils.instruments.launching",
     "utils.instruments.interpreter",
