@@ -11,7 +11,7 @@ EXERCISES = frozenset(
     {
         *("triton_softmax", "softmax_backward", "make_softmax", "make_twice", "swap_softmax"),
         *("mended", "generated", "compiled_head", "compiled_writer"),
-        *("fit", "checkpoint"),
+        *("fit", "checkpoint", "keep_training"),
         *("from_hf", "complete", "fine_tune"),
         "slowest",
         "minigpt_step",
