@@ -1437,14 +1437,14 @@ def epochs_of(run, count):
 # %%
 STATES = "model", "optimizer", "schedule", "scaler"
 
-run = new_process(seed=0)
-losses = epochs_of(run, 2)
-written = {"order": run.loader.generator.get_state(), "place": 3}
-batches = iter(run.loader)
-losses += [run.step(*next(batches))["loss"] for _ in range(3)]
-written |= {name: copy.deepcopy(getattr(run, name).state_dict()) for name in STATES}
+first = new_process(seed=0)
+losses = epochs_of(first, 2)
+written = {"order": first.loader.generator.get_state(), "place": 3}
+batches = iter(first.loader)
+losses += [first.step(*next(batches))["loss"] for _ in range(3)]
+written |= {name: copy.deepcopy(getattr(first, name).state_dict()) for name in STATES}
 written["dice"] = torch.get_rng_state()
-losses += [run.step(x, y)["loss"] for x, y in batches] + epochs_of(run, 2)
+losses += [first.step(x, y)["loss"] for x, y in batches] + epochs_of(first, 2)
 
 # %%
 def gone_on(without):
