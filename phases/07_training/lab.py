@@ -1,25 +1,26 @@
 # ---
 # jupyter:
 #   kernelspec: {display_name: Python 3, language: python, name: python3}
-#   open_the_hood: {title: "Lab 07: Training", points: 46, cell_seconds: 60, preload: [optimizers]}
+#   open_the_hood: {title: "Lab 07: Training", points: 51, cell_seconds: 60, preload: [optimizers]}
 # ---
 
 # %% [markdown]
 # # Lab 07: Training
 #
-# Ten exercises and one question, 46 points, about three hours without the *further* exercises 5, 6,
-# 7 and 11, which take an hour and a half more. A class may leave those out, or count them as a
-# bonus. Otherwise all points count. The lab follows [lesson 07](../../notebooks/07_training.ipynb). You build the
-# parts of a training run one by one: windows, a loader, the loop, two optimizers, a schedule,
-# accumulation, a loss scaler, a checkpoint. At the end you write the whole loop on an empty page.
-# With it you train a MiniGPT from nothing until it beats two n-gram models. You also show that its
-# loss curve stays the same in 16 bits and with batches in parts.
+# Eleven exercises and one question, 51 points, about three hours without the *further* exercises 5,
+# 6, 7, 10 and 11, which take two hours more. A class may leave those out, or count them as a bonus.
+# Otherwise all points count. The lab follows
+# [lesson 07](../../notebooks/07_training.ipynb). You build the parts of a training run one by one:
+# windows, a loader, the loop, two optimizers, a schedule, accumulation, a loss scaler, a checkpoint.
+# At the end you write the whole loop on an empty page. With it you train a MiniGPT from nothing
+# until it beats two n-gram models. You also show that its loss curve stays the same in 16 bits and
+# with batches in parts.
 #
 # Most of your functions are called with plain values, and their results are compared. If that is
-# not enough, a *driver* of `utils/drivers/training.py` calls your code: it reads your dataset,
-# gives your code a model, or stops a training run and lets your code go on with it. Each graded
-# cell begins with `check(...)`, which gives the same verdict as grading. It uses the same drivers,
-# with new sizes, numbers and seeds each time.
+# not enough, a *driver* of `utils/drivers` calls your code: it reads your dataset, gives your code
+# a model, or stops a training run and lets your code go on with it. Each graded cell begins with
+# `check(...)`, which gives the same verdict as grading. It uses the same drivers, with new sizes,
+# numbers and seeds each time.
 #
 # Parts of an exercise earn their points separately, and no exercise needs the answer to another
 # exercise. If you are stuck, open the hints: each exercise has two, folded away. Run the next cell,
@@ -28,12 +29,15 @@
 # %% given="setup"
 import copy
 import math
+import os
+from pathlib import Path
 
 import torch
 import torch.nn.functional as F
 from torch.utils.data import DataLoader, Dataset
 
 from hood.learner.check import check
+from utils.drivers import killing
 from utils.drivers import training as driver
 from utils.minigpt import MiniGPTConfig, baselines, evaluation_lines, training_lines
 from utils.notebook.expect import expect_close, expect_equal, expect_raises
@@ -1076,56 +1080,119 @@ expect_equal("three for each step, two for the epochs", lengths, [3, 3, 3, 2])
 verify("fit", fit)
 ### END HIDDEN TESTS
 
-# %% [markdown] task="three_logs" points=3
-# ## 10 · Three logs
-#
-# *10 minutes, 3 points, read by a person.*
-#
-# Three people train MiniGPT, which has 600 words, and each shows you the log of a run:
-#
-# ```
-# step      A: loss      B: loss      C: training   C: unseen lines
-#    0        6.41         6.40          6.41            6.41
-#  100        6.40         2.31          0.94            7.85
-#  200        6.41         1.12          0.03           11.20
-#  300        6.40          nan          0.01           12.74
-# ```
-#
-# A trains in float32. B trains under float16 autocast, without anything else. C's loss on training
-# lines is too good to be true. Nobody can know which time of day comes next, so a perplexity of 1.7
-# is the best that is possible on this corpus.
-#
-# Write two or three sentences about each log. What do the numbers say? Name one mistake that fits
-# them, and say why it gives exactly these numbers. What would you look at or try first, in a
-# minute?
-#
-# === BEGIN MARK SCHEME ===
-#
-# One point each; the mistake must fit the numbers, and the test must be able to tell.
-#
-# - **A.** log(600) = 6.40, so every word is equally likely. The model has learned nothing at all,
-#   not even which words are frequent. Mistakes that fit: the optimizer has other parameters than
-#   the model (it was made before a copy, or with an empty list); `step` is missing; the learning
-#   rate is 0 (a warm-up begins at 0 and doesn't move); `zero_grad` is between `backward` and
-#   `step`; the loss is detached. To try: train on one batch again and again, then print one weight
-#   and its gradient before and after a step.
-# - **B.** The model learns, and then one step is not finite. In float16 numbers from 65,520 on
-#   become infinite, and an inf becomes NaN in the next operation. Once one weight is NaN,
-#   everything becomes NaN. Mistakes that fit: no GradScaler, or nothing else that skips such a
-#   step; no clipping; a learning rate that is too large. (If small gradients become 0, that alone
-#   makes no NaN.) To try: find the first step that isn't finite, and the norm of the gradients
-#   before it; run the same steps in float32 or bfloat16; check `isfinite` before `step`.
-# - **C.** The training loss is below the best that is possible, and unseen lines get worse and
-#   worse, so the model does not predict. Mistakes that fit: the targets are not shifted (the model
-#   copies its input); a mask shows the future; the same few lines come again and again and are
-#   learned by heart. Unshifted targets explain both columns: the model is perfect at copying, and
-#   confidently wrong on unseen lines, which are shifted rightly. To try: print one input beside its
-#   target; change a later word and see whether earlier logits change.
-#
-# === END MARK SCHEME ===
-
 # %% [markdown]
-# *Your answer goes here.*
+# ## 10 · A run that may be killed
+#
+# *Further, hard, 30 minutes, 5 points: one each for a run that is never killed, for a run that is
+# killed between two steps, for one that is killed within a step or while it writes, for steps that
+# are not done again, and for batches that are moved to the device. For the last two points, your
+# own process says how many steps and moves there were.*
+# From the lesson: [One thing left out](../../notebooks/07_training.ipynb#cell-id=one-thing-left-out).
+#
+# `Run` in `utils/drivers/killing.py` has the pieces of a training run: model, optimizer, schedule,
+# scaler and loader. Its `run.step(x, targets)` does one whole step in 16 bits, and returns a dict of
+# three floats. Read the class first, and the class `Noisy` above it: each time an item is read, it
+# gets other noise from torch's global generator.
+#
+# The run's process may be killed at any moment, without a warning. Only one file is left of it.
+# Write the loop around the pieces: `keep_training(run, epochs, device, file)`, where `file` is a
+# `Path`. All its batches go through `run.step`.
+#
+# - **Training.** An epoch is one `for` over `run.loader`. Train for `epochs` epochs, 1 or more.
+#   Return a list with what each step returned, from the first step of the run on. The steps of
+#   earlier processes are in it, too.
+# - **Writing.** After each step, write everything that is needed to go on into `file`, with
+#   `torch.save`. If the process is killed while it writes, the file of the step before must still
+#   be there, and whole.
+# - **Going on.** If `file` exists, an earlier process wrote it, and you go on with that process's
+#   run. Your own `run` is new and has another seed. Only if no step was done yet, it has the seed of
+#   the earlier process. In the end the list and the weights of `run.model` must be, bit for bit,
+#   those of a run that was never killed. A step that is in the file must not be done again. There
+#   may be no step left, and a later process may ask for more epochs than an earlier one.
+# - **Moving.** Before a step, move its x and its targets to `device`, each of them once. Move
+#   nothing else: the model is on the device already, and batches that are only skipped need no
+#   device.
+#
+# `killing.killed(keep_training, data, calls, fake)` calls your function again and again, each time as
+# if in a new process; its docstring says more. A kill is an exception, `Killed`. After it, nothing can
+# be saved any more. The device is the CPU, or a fake: torch's meta device, whose tensors have no
+# data for you. The driver keeps the data and counts what is moved.
+#
+# <details><summary>Where in an epoch am I?</summary>
+#
+# The order of an epoch is drawn from `run.loader.generator` when the epoch begins. So save the state
+# that the generator had at that moment, and how many batches were used since then. To go on, set
+# this state, begin the epoch, and skip that number of batches. A skipped batch is read, and reading
+# draws noise. So restore torch's global generator only after that.
+# </details>
+# <details><summary>How does the old file stay whole?</summary>
+#
+# Write to another file in the same folder, such as `file.with_suffix(".new")`. If it is complete,
+# `os.replace` puts it in the place of the old file, completely or not at all.
+# </details>
+
+# %% solution="keep_training"
+def keep_training(run: killing.Run, epochs: int, device: torch.device, file: Path) -> list[dict]:
+    """Train, or go on from the file; return what each step of the run returned."""
+    ### BEGIN SOLUTION
+    parts = {name: getattr(run, name) for name in ("model", "optimizer", "schedule", "scaler")}
+    log, first, used = [], 0, 0
+    if file.exists():
+        saved = torch.load(file)
+        for name, part in parts.items():
+            part.load_state_dict(saved[name])
+        log, first, used = saved["log"], saved["epoch"], saved["used"]
+        run.loader.generator.set_state(saved["begin"])
+    for epoch in range(first, epochs):
+        begin = run.loader.generator.get_state()
+        batches = iter(run.loader)
+        if used:
+            for _ in range(used):
+                next(batches)
+            torch.set_rng_state(saved["dice"])
+        for x, targets in batches:
+            log.append(run.step(x.to(device), targets.to(device)))
+            used += 1
+            state = {name: part.state_dict() for name, part in parts.items()}
+            state |= {"log": log, "epoch": epoch, "used": used, "begin": begin}
+            state["dice"] = torch.get_rng_state()
+            torch.save(state, file.with_suffix(".new"))
+            os.replace(file.with_suffix(".new"), file)
+        used = 0
+    return log
+    ### END SOLUTION
+
+# %%
+data = {
+    "x": torch.linspace(-1, 1, 14).reshape(7, 2),
+    "targets": torch.tensor([0, 1, 2, 0, 1, 2, 1]),
+    "seed": 3,
+}
+whole = killing.killed(keep_training, data, [(2, None)], fake=False)
+expect_equal("three steps for each epoch", whole["done"], [6])
+expect_equal("what the steps return", sorted(whole["log"][0]), ["loss", "rate", "scale"])
+came = killing.killed(keep_training, data, [(2, ("step", 3)), (2, None)], fake=False)
+expect_equal("killed when the third step begins", came["log"], whole["log"])
+expect_equal("the weights", came["weights"], whole["weights"])
+expect_equal("two steps were in the file", came["done"], [3, 4])
+
+# %%
+came = killing.killed(keep_training, data, [(2, ("file", 5)), (2, None)], fake=False)
+expect_equal("killed when half of the fifth file is written", came["log"], whole["log"])
+came = killing.killed(keep_training, data, [(2, None)], fake=True)
+expect_equal("all that a step gets is on the device", came["there"], [(True, True)] * 6)
+expect_equal("moved to the device", came["moves"], [12])
+
+# %% test="keep_training" points=5
+# Graded
+check("keep_training")
+data = {"x": torch.eye(4), "targets": torch.tensor([0, 1, 2, 0]), "seed": 1, "batch_size": 2}
+whole = killing.killed(keep_training, data, [(2, None)], fake=False)
+came = killing.killed(keep_training, data, [(2, ("batch", 3)), (2, None)], fake=False)
+expect_equal("killed between two epochs", came["log"], whole["log"])
+### BEGIN HIDDEN TESTS
+verify("keep_training", keep_training)
+### END HIDDEN TESTS
 
 # %% [markdown]
 # ## 11 · Eight questions about a script
@@ -1313,6 +1380,57 @@ expect_equal("tokens with the script's own settings", tokens(run, 8), (491_520, 
 ### BEGIN HIDDEN TESTS
 verify("read_script", tokens=tokens, steps=steps, precision=precision, gradient=gradient, printed=printed, saved=saved, batches=batches, resumed=resumed)
 ### END HIDDEN TESTS
+
+# %% [markdown] task="three_logs" points=3
+# ## 12 · Three logs
+#
+# *10 minutes, 3 points, read by a person.*
+#
+# Three people train MiniGPT, which has 600 words, and each shows you the log of a run:
+#
+# ```
+# step      A: loss      B: loss      C: training   C: unseen lines
+#    0        6.41         6.40          6.41            6.41
+#  100        6.40         2.31          0.94            7.85
+#  200        6.41         1.12          0.03           11.20
+#  300        6.40          nan          0.01           12.74
+# ```
+#
+# A trains in float32. B trains under float16 autocast, without anything else. C's loss on training
+# lines is too good to be true. Nobody can know which time of day comes next, so a perplexity of 1.7
+# is the best that is possible on this corpus.
+#
+# Write two or three sentences about each log. What do the numbers say? Name one mistake that fits
+# them, and say why it gives exactly these numbers. What would you look at or try first, in a
+# minute?
+#
+# === BEGIN MARK SCHEME ===
+#
+# One point each; the mistake must fit the numbers, and the test must be able to tell.
+#
+# - **A.** log(600) = 6.40, so every word is equally likely. The model has learned nothing at all,
+#   not even which words are frequent. Mistakes that fit: the optimizer has other parameters than
+#   the model (it was made before a copy, or with an empty list); `step` is missing; the learning
+#   rate is 0 (a warm-up begins at 0 and doesn't move); `zero_grad` is between `backward` and
+#   `step`; the loss is detached. To try: train on one batch again and again, then print one weight
+#   and its gradient before and after a step.
+# - **B.** The model learns, and then one step is not finite. In float16 numbers from 65,520 on
+#   become infinite, and an inf becomes NaN in the next operation. Once one weight is NaN,
+#   everything becomes NaN. Mistakes that fit: no GradScaler, or nothing else that skips such a
+#   step; no clipping; a learning rate that is too large. (If small gradients become 0, that alone
+#   makes no NaN.) To try: find the first step that isn't finite, and the norm of the gradients
+#   before it; run the same steps in float32 or bfloat16; check `isfinite` before `step`.
+# - **C.** The training loss is below the best that is possible, and unseen lines get worse and
+#   worse, so the model does not predict. Mistakes that fit: the targets are not shifted (the model
+#   copies its input); a mask shows the future; the same few lines come again and again and are
+#   learned by heart. Unshifted targets explain both columns: the model is perfect at copying, and
+#   confidently wrong on unseen lines, which are shifted rightly. To try: print one input beside its
+#   target; change a later word and see whether earlier logits change.
+#
+# === END MARK SCHEME ===
+
+# %% [markdown]
+# *Your answer goes here.*
 
 # %% [markdown]
 # ## Done

@@ -1415,6 +1415,102 @@ true_false(
 )
 
 # %% [markdown]
+# ### One thing left out
+#
+# `Run` of `utils/drivers/killing.py` puts everything into one run: a model with dropout, momentum, a schedule, a scaler, and a loader that shuffles. Each item that is read gets other noise from the global generator. `run.step` does a whole step in float16. After two epochs and three batches the state is written down (a deep copy stands for the file), and the run goes on.
+
+# %%
+from utils.drivers.killing import Run
+
+points = torch.randn(48, 2, generator=torch.Generator().manual_seed(0))
+labels = (points[:, 0] > 0).long() + (points[:, 1] > 0).long()  # three classes
+
+
+def new_process(seed):
+    return Run(points, labels, seed=seed, batch_size=8)  # an epoch has 6 batches
+
+
+def epochs_of(run, count):
+    """The losses of the steps of some epochs."""
+    return [run.step(x, y)["loss"] for _ in range(count) for x, y in run.loader]
+
+# %%
+STATES = "model", "optimizer", "schedule", "scaler"
+
+first = new_process(seed=0)
+losses = epochs_of(first, 2)
+written = {"order": first.loader.generator.get_state(), "place": 3}
+batches = iter(first.loader)
+losses += [first.step(*next(batches))["loss"] for _ in range(3)]
+written |= {name: copy.deepcopy(getattr(first, name).state_dict()) for name in STATES}
+written["dice"] = torch.get_rng_state()
+losses += [first.step(x, y)["loss"] for x, y in batches] + epochs_of(first, 2)
+
+# %%
+def gone_on(without):
+    """The losses of a new process that reads all that was written, except for one thing."""
+    run = new_process(seed=1)
+    for name in STATES:
+        if name != without:
+            getattr(run, name).load_state_dict(copy.deepcopy(written[name]))
+    if without != "order":
+        run.loader.generator.set_state(written["order"])
+    batches = iter(run.loader)
+    for _ in range(0 if without == "place" else written["place"]):
+        next(batches)
+    if without != "dice":
+        torch.set_rng_state(written["dice"])
+    return [run.step(x, y)["loss"] for x, y in batches] + epochs_of(run, 2)
+
+# %% [markdown]
+# **Predict.** Each of seven things is left out once. Which of the curves split off in the first step, and which later? With which would you notice anything in the loss?
+
+# %%
+runs = {"never stopped": dict(enumerate(losses, 1))}
+for without in ("nothing", *STATES, "order", "place", "dice"):
+    runs[without] = dict(zip(range(16, 31), gone_on(without)))
+    wrong = [step for step, loss in runs[without].items() if loss != losses[step - 1]]
+    said = f"step {wrong[0]}" if wrong else "none in 15 steps"
+    print(f"without {without:10} first difference:", said)
+shown = {f"without {name}": runs[name] for name in ("scaler", "dice")}
+loss_curves({"never stopped": runs["never stopped"], **shown}, step=18)
+
+# %% [markdown]
+# With everything, the run is the same in every bit. The weights, the order, the place and the random generator change the very first loss. The optimizer's memory changes the update that follows, so the second loss shows it. The optimizer's state also has the next rate. So a schedule that counts from 0 again shows one step later. The scaler shows last: only a step that one of the runs leaves out makes a difference.
+#
+# Nobody would find a mistake in the curves of the figure, but `==` finds it in a few steps. Write such a test for your own runs, and make it long enough: five steps would pass without the scaler.
+
+# %% tags=["hide-input"]
+choice(
+    "A resumed run has the right first and second loss, bit for bit. From the third step on its losses differ. What was left out?",
+    {
+        "The weights": "Then the first loss would differ.",
+        "The loader's generator": "Then the first batch would differ.",
+        "The optimizer's memory": "The first step uses the memory, so the second loss would differ.",
+        "The schedule": "The optimizer's state has the first rate. The schedule computes the second one, and the third loss shows it.",
+    },
+    answer="The schedule",
+)
+
+# %% [markdown]
+# ### A batch goes to its device
+#
+# A loader makes its batches in the CPU's memory. If the model is on a GPU, each batch must be moved before its step, x *and* targets. torch's meta device shows this without a GPU: its tensors have a device, but no data.
+
+# %%
+x, y = torch.randn(8, 2), torch.zeros(8, dtype=torch.long)
+there = torch.device("meta")
+away = nn.Linear(2, 3).to(there)
+x.to(there)
+attempt(lambda: away(x).device)
+attempt(lambda: F.cross_entropy(away(x.to(there)), y).device)
+attempt(lambda: F.cross_entropy(away(x.to(there)), y.to(there)).device)
+print("already there, so the same tensor:", x.to("cpu") is x)
+
+# %% [markdown]
+# `x.to(there)` alone does nothing for `x`: unlike a module's `to`, it returns a new tensor. And targets that are left behind fail only in the loss. A `to` of a tensor that is already there costs nothing, but a second `to` of the original copies it again.
+
+# %% [markdown]
 # ## MiniGPT from nothing
 #
 # Now we train the full MiniGPT, with 179,544 parameters, on 6,000 lines of the corpus. What loss should it reach? A number means little unless you can compare it with another number. So there are 1,000 sentences that are in no training line, and two older models to compare with. They count how often a word follows the last two words (a trigram) or the last four words (a 5-gram). They were fitted to the *whole* corpus, which is eight times as large. There is a floor, too: even perfect knowledge of the grammar can't say which object comes.

@@ -12,7 +12,7 @@ EXERCISES = frozenset(
         *("triton_softmax", "softmax_backward", "make_softmax", "make_twice", "swap_softmax"),
         "cpp_softmax",
         *("mended", "generated", "compiled_head", "compiled_writer", "exportable"),
-        *("fit", "checkpoint"),
+        *("fit", "checkpoint", "keep_training"),
         *("from_hf", "complete", "fine_tune", "load_llama"),
         "slowest",
         "minigpt_step",
