@@ -9,7 +9,7 @@
 #
 # Attention is one line of algebra: each word asks, every earlier word answers, and the answers are averaged. Everything around that line can fill a career. Which words may a word look at? What is kept from one word to the next? How is the next word picked? And what happens to all this when somebody else's library loads your weights?
 #
-# It takes about three and a half hours, predictions and drills included, in two sittings. The first is about attention itself, up to the choice of the next word, and it ends at *A resting place*. The second is about using a trained model, and about what another library does with it. You need [phase 01](01_tensors.ipynb#cell-id=who-shares-bytes-with-whom)'s views, [phase 03](03_module.ipynb#cell-id=a-tree-and-walks-through-it)'s modules and [phase 07](07_training.ipynb#cell-id=the-five-lines)'s five lines. If a paragraph begins with **Predict**, decide on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
+# It takes about four hours, predictions and drills included, in two sittings. The first is about attention itself, up to the choice of the next word, and it ends at *A resting place*. The second is about using a trained model, and about what another library does with it. You need [phase 01](01_tensors.ipynb#cell-id=who-shares-bytes-with-whom)'s views, [phase 03](03_module.ipynb#cell-id=a-tree-and-walks-through-it)'s modules and [phase 07](07_training.ipynb#cell-id=the-five-lines)'s five lines. If a paragraph begins with **Predict**, decide on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
 #
 # Nothing here uses a network. Hugging Face's library works only with a folder on your disk.
 
