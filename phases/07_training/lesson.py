@@ -9,7 +9,7 @@
 #
 # Five lines train a network. Everything else in a training script is there because the five lines fail quietly. The loss falls, there is no error, and yet the model is worse than it could be, or nobody can train it again in the same way.
 #
-# It takes about four hours, predictions and drills included, in two sittings. The first needs an hour and three quarters. It is about one step: the five lines, the data, the optimizer, and how far a step goes. It ends at *A resting place*, where you know why a resumed run can jump. The second needs a little less than two hours. It is about a whole run: big batches, 16 bits, a checkpoint that forgets nothing, and a MiniGPT trained from nothing.
+# It takes about four hours, predictions and drills included, in two sittings. The first needs an hour and three quarters. It is about one step: the five lines, the data, the optimizer, and how far a step goes. It ends at *A resting place*, where you know why a resumed run can jump. The second needs two hours. It is about a whole run: big batches, 16 bits, a checkpoint that forgets nothing, and a MiniGPT trained from nothing.
 #
 # You need [phase 02](02_autograd.ipynb#cell-id=leaves-and-gradients-that-add-up)'s gradients, and [phase 03](03_module.ipynb#cell-id=saving-is-a-dict-loading-is-a-copy)'s modules and `state_dict`. The second sitting also uses [phase 04](04_dispatcher.ipynb#cell-id=keys-of-the-thread)'s dispatch keys and [phase 06](06_compile.ipynb#cell-id=guards-what-a-graph-believes)'s guards. If a paragraph begins with **Predict**, decide on an answer before you look below it. Nothing here is graded, and everything here is used in the lab.
 
