@@ -178,7 +178,7 @@ def _(draw):
     def compiled(subject):
         return subject.drive("tiles:tensor_cores", *pair, (16, 16, 16))
 
-    # the sizes of the lab's cell, so that no kernel is compiled twice
+    # for the compiler like the tensors in the lab's cell, so no kernel is compiled twice
     pair = drawn(16, 16, 64, torch.bfloat16)
     says = {"": "The kernel compiles for an H100, but it has no `mma` instruction. `tl.dot` makes them."}
     yield Case(gpu, compiled, shown="bfloat16, compiled for sm_90", places=says)
