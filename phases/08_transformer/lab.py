@@ -1091,8 +1091,8 @@ verify("fine_tune", fine_tune)
 # positions, and for other dtypes.*
 # From the lesson: [What a block looks like today](../../notebooks/08_transformer.ipynb#cell-id=what-a-block-looks-like-today).
 #
-# MiniGPT adds a vector for the position to each word. Today's models do without such vectors. In
-# each attention they rotate the queries and the keys: *RoPE*, rotary position embedding. Write
+# MiniGPT adds a vector for the position to each word. Most of today's models have no such vectors.
+# In each attention they rotate the queries and the keys: *RoPE*, rotary position embedding. Write
 # `rotate(x, positions, base)`, which returns the rotated queries or keys.
 #
 # - `x` is (B, H, T, d), the queries or the keys of all heads. d is even. x may be a view, as after
@@ -1173,8 +1173,8 @@ verify("rotate", rotate)
 # ## 12 · A Llama of your own
 #
 # *Further, hard, 50 minutes, 5 points: one each for the norm, for a block, for fewer keys and
-# values, for a folder, and for folders of all kinds, for which your own process says the mode and
-# the number of parameters.*
+# values, for a folder, and for folders of all kinds. For the last two, your own process says the
+# module's mode and its number of parameter values.*
 # From the lesson: [What a block looks like today](../../notebooks/08_transformer.ipynb#cell-id=what-a-block-looks-like-today).
 #
 # Many of today's models have the form of Llama. Read such a folder into a module of your own, with

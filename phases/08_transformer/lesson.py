@@ -1398,7 +1398,7 @@ for name, tensor in llama.state_dict().items():
 #
 # ### Positions by rotation
 #
-# MiniGPT learned a vector for each of 32 positions, and has none for position 33. *RoPE*, rotary position embedding, learns nothing. It takes the 16 channels of a head as 8 pairs. Each pair is a hand on a clock, and its query and key are rotated by an angle for each step of position. The first pair moves by one radian a step, 57°. Each further pair is slower by the same factor.
+# MiniGPT learned a vector for each of 32 positions, and has none for a 33rd. *RoPE*, rotary position embedding, learns nothing. It takes the 16 channels of a head as 8 pairs. In a query or a key, each pair is a hand on a clock, and turns by an angle for each step of position. The first pair moves by one radian a step, 57°. Each further pair is slower by the same factor.
 #
 # We take a query and a key from MiniGPT's words, before a position is added, and let the library rotate them. **Predict.** The query is at position 7, and the key at position 4. What happens to their score if both words move on by 300 positions?
 
