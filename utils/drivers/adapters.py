@@ -177,9 +177,9 @@ def adapted(
     seed: of all numbers of the model, and of the numbers that are written into each A and B.
     x, targets: what the model is trained on, for ``steps`` steps of SGD.
 
-    ``adapter`` is the result of ``adapter(model)`` after the training, and ``outputs`` are those for
-    x. ``trained`` maps each parameter that requires a gradient to its count of numbers. ``changed``
-    has the names of the parameters that the steps have changed.
+    ``adapter`` is the result of ``adapter(model)`` after the training, and ``outputs`` are the
+    model's for x. ``trained`` maps each parameter that requires a gradient to its count of numbers.
+    ``changed`` has the names of the parameters that the steps have changed.
     """
     model = MiniGPT(sizes) if isinstance(sizes, MiniGPTConfig) else Mixed(*sizes)
     draw_into(model.parameters(), seed, 0.3)
@@ -206,7 +206,7 @@ def adapted(
 
 @driver("packed", "scales", "values", "shape", "dtype")
 def packed(int4: Any, weight: Tensor, group: int) -> dict[str, Any]:
-    """Return what ``Int4.from_float(weight, group)`` stores, and what ``dequantize`` makes of it."""
+    """Return what ``Int4.from_float(weight, group)`` stores, and its dequantized ``values``."""
     made = int4.from_float(weight, group)
     return {
         "packed": made.packed,
