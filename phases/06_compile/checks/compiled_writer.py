@@ -110,6 +110,8 @@ def _(draw):
         prompts = [[draw.integer(0, WORDS - 1) for _ in range(length)] for length in lengths]
         prompts[-1][-1] = EOS  # in a prompt it ends nothing
         prompts[-2][draw.integer(0, lengths[-2] - 1)] = EOS
+        if part == single:  # the same words again need the same steps again
+            prompts.append(list(prompts[1]))
         seeds = range(first, first + ATTEMPTS)
         seed = next((n for n in seeds if suits(small_minigpt(sizes, n), prompts, endings)), None)
         if seed is None:
@@ -117,7 +119,7 @@ def _(draw):
         heads, layers = sizes[2:4]
         shown = (
             f"a model of {layers} layer{'s' * (layers > 1)} with {heads} head{'s' * (heads > 1)} and "
-            f"a context of {context}, prompts of {listed(lengths)} tokens"
+            f"a context of {context}, prompts of {listed(map(len, prompts))} tokens"
         )
         return asked(part, prompts, shown, sizes, seed)
 
