@@ -1402,7 +1402,8 @@ for function in (softmax, lambda x: torch.softmax(x, -1)):
 # - register it as an operator, with schema, fake, autograd and a kernel for the CPU, and pass `gradcheck`, `opcheck` and the compiler;
 # - make this operator differentiable twice;
 # - compute how many bytes a softmax moves, and the time that memory allows;
-# - put it behind MiniGPT's LM head, in one line.
+# - put it behind MiniGPT's LM head, in one line;
+# - write its kernel once in C++, and register it from there.
 #
 # And you can answer the question. PyTorch needs a name with a schema, a kernel for each device, a fake that describes the result without computing it, and a formula for the gradient that calls an operator again. Each of these is one slot or one function. No single proof sees whether all of them are right.
 
@@ -1421,6 +1422,6 @@ for function in (softmax, lambda x: torch.softmax(x, -1)):
 # - P. Tillet, H. T. Kung, D. Cox, "[Triton: An Intermediate Language and Compiler for Tiled Neural Network Computations](https://doi.org/10.1145/3315508.3329973)", MAPL 2019; and Triton's documentation, above all the tutorial "[Fused Softmax](https://triton-lang.org/main/getting-started/tutorials/02-fused-softmax.html)" (read it after the lab).
 # - M. Milakov, N. Gimelshein, "[Online normalizer calculation for softmax](https://arxiv.org/abs/1805.02867)", 2018.
 # - B. Zhang, R. Sennrich, "[Root Mean Square Layer Normalization](https://arxiv.org/abs/1910.07467)", NeurIPS 2019.
-# - PyTorch's documentation: [`torch.library`](https://docs.pytorch.org/docs/stable/library.html) (`custom_op`, `triton_op`, `register_fake`, `register_autograd`, `opcheck`), and the "[PyTorch Custom Operators](https://docs.pytorch.org/tutorials/advanced/custom_ops_landing_page.html)" pages; "[Gradcheck mechanics](https://docs.pytorch.org/docs/stable/notes/gradcheck.html)".
+# - PyTorch's documentation: [`torch.library`](https://docs.pytorch.org/docs/stable/library.html) (`custom_op`, `triton_op`, `register_fake`, `register_autograd`, `opcheck`), and the "[PyTorch Custom Operators](https://docs.pytorch.org/tutorials/advanced/custom_ops_landing_page.html)" pages; "[Gradcheck mechanics](https://docs.pytorch.org/docs/stable/notes/gradcheck.html)"; "[LibTorch Stable ABI](https://docs.pytorch.org/docs/stable/notes/libtorch_stable_abi.html)".
 # - NVIDIA, "[Parallel Thread Execution ISA](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html)" (`ld`, `shfl.sync`, `bar.sync`) and [the H100's data sheet](https://resources.nvidia.com/en-us-gpu-resources/h100-datasheet-24306).
 # - S. Williams, A. Waterman, D. Patterson, "[Roofline: An Insightful Visual Performance Model for Multicore Architectures](https://doi.org/10.1145/1498765.1498785)", CACM 2009.
