@@ -1520,7 +1520,7 @@ adapt(small, ["query", "key", "value", "output", "up", "down", "lm_head"], 4, 8)
 torch.manual_seed(0)
 trained = [one for one in small.parameters() if one.requires_grad]
 optimizer = torch.optim.AdamW(trained, lr=0.01)
-for step in range(60):
+for _ in range(60):
     rows = torch.cat([kind[torch.randint(len(kind), (24,))] for kind in kinds])
     loss = F.cross_entropy(small(inputs[rows]).flatten(0, 1), targets[rows].flatten())
     optimizer.zero_grad()

@@ -119,7 +119,7 @@ def test_the_table_shows_the_progress(tmp_path):
 
 HOURS = {"ten minutes": 0.2, "half an hour": 0.5, "an hour": 1, "an hour and a half": 1.5}
 HOURS |= {"two hours": 2, "two and a half hours": 2.5, "three hours": 3}
-HOURS |= {"three and a half hours": 3.5}
+HOURS |= {"three and a half hours": 3.5, "four hours": 4}
 SAID = re.compile(
     r"points, (?:about |a little over )?([\w ]*?(?:hours|minutes))"
     r"(?: without the \*further\* exercises? ([\d, and]+), which takes? ([\w ]+) more\.)?"
