@@ -87,7 +87,7 @@ def _(draw):
         shown = f"a new MiniGPT of {layers} layer{'s' * (layers > 1)}"
         yield asked(minigpts, shown, config, (), state, "next words", *given, along(state))
     model, loss, sizes = "modules in modules", "cross-entropy", (draw.integer(29, 31), draw.integer(6, 9))
-    rows = draw.integer(12, 16)  # a product for each example would be too large
+    rows = draw.integer(24, 32)  # a product for each example would be too large
     state, given = made(draw, model, sizes, torch.float64), inputs(draw, model, loss, rows, *sizes)
     n = sum(one.numel() for one in state.values())
     shown = f"{model} with {n:,} parameters, {rows} examples"
