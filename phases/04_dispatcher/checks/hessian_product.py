@@ -73,7 +73,7 @@ def _(draw):
     model, loss, sizes = "modules in modules", "cross-entropy", (3, 4)
     state, given = made(draw, model, sizes, torch.float64), inputs(draw, model, loss, 1, *sizes)
     yield asked(small, "a single example", model, sizes, state, loss, *given, along(state))
-    for size, words in ((1000.0, "a long v"), (0.001, "a short v")):
+    for size, words in ((100.0, "a long v"), (0.001, "a short v")):
         v = along(state, size)
         yield asked(small, f"{model}, {words}", model, sizes, state, loss, *given, v)
     v = {name: one for name, one in along(state).items() if name == "0.bias"}
