@@ -1227,7 +1227,7 @@ verify("rotate", rotate)
 # shows, too.
 # </details>
 
-# %%
+# %% given="llama_folder"
 tiny = {"hidden_size": 8, "intermediate_size": 12, "num_hidden_layers": 1, "vocab_size": 11}
 tiny |= {"num_attention_heads": 4, "num_key_value_heads": 2}
 folder = driver.llama_folder(Path(mkdtemp()), tiny, 0)
@@ -1353,6 +1353,7 @@ def load_llama(folder: Path) -> nn.Module:
 
 # %%
 norm = RMSNorm(4, 0.5)
+norm.load_state_dict({"weight": torch.ones(4)})
 found = norm(torch.tensor([[1.0, 1.0, 1.0, 2.0]]))  # a mean square of 1.75
 expect_close("divided by 1.5", found, torch.tensor([[0.667, 0.667, 0.667, 1.333]]), atol=1e-3)
 large = norm.half()(torch.tensor([[300, -300, 300, 0.0]]).half())
