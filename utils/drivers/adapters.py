@@ -194,7 +194,8 @@ def adapted(
         _loss(model(x), targets).backward()
         with torch.no_grad():
             for one in chosen.values():
-                one -= 0.1 * (0 if one.grad is None else one.grad)
+                if one.grad is not None:
+                    one.sub_(0.1 * one.grad)
     after = dict(model.named_parameters())
     return {
         "adapter": {name: one.detach() for name, one in functions["adapter"](model).items()},
@@ -240,7 +241,7 @@ def multiplied(
     leaves = [one.clone() for one in (x, bias) if one is not None]
     for one in leaves:
         one.requires_grad_(upstream is not None)
-    x, bias = (*leaves, None)[:2]
+    x, bias = leaves[0], leaves[-1] if bias is not None else None
     output = F.linear(x, made, bias=bias) if by_name else F.linear(x, made, bias)
     found = {"output": output.detach(), "gradients": [], "plain": type(output) is Tensor}
     if upstream is not None:
