@@ -226,7 +226,7 @@ def test_the_guides_example_file_is_valid(texts):
     said = list(lab_sentences(file, "01_tensors", exercises_of(texts, "01_tensors")))
     assert "`model_costs` counts 3 points in place of 6." in said
     assert "In all, 30 points count; the lab has 40." in said
-    assert file.labs["05_custom_op"].bonus == ("read_ptx", "make_twice")
+    assert file.labs["05_custom_op"].bonus == ("read_ptx", "make_twice", "cpp_softmax")
     assert file.export.canvas.items == {"01_tensors": "Lab 1 (4711)"}
 
 
