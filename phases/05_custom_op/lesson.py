@@ -904,19 +904,18 @@ print(
 # **Predict.** What does such a function get of `x`? The numbers, the strides, the `grad_fn`, the Python object?
 
 # %%
-SOURCE = r"""
-#include <cmath>
-#include <torch/csrc/stable/library.h>
-#include <torch/csrc/stable/ops.h>
-#include <torch/csrc/stable/tensor.h>
+headers = (f"torch/csrc/stable/{name}.h" for name in ("library", "ops", "tensor"))
+HEAD = "".join(f"#include <{path}>\n" for path in ("cmath", *headers))
+HEAD += "using torch::stable::Tensor;\n"
+print(HEAD)
 
-using torch::stable::Tensor;
-
+# %%
+SOURCE = HEAD + r"""
 Tensor rms_norm(const Tensor& x) {
   Tensor rows = torch::stable::contiguous(x);
-  Tensor y = torch::stable::new_empty(x, x.sizes());
+  Tensor out = torch::stable::new_empty(x, x.sizes());
   const float* from = rows.const_data_ptr<float>();
-  float* to = y.mutable_data_ptr<float>();
+  float* to = out.mutable_data_ptr<float>();
   const int64_t columns = x.size(x.dim() - 1);
   for (int64_t row = 0; row < x.numel(); row += columns) {
     float sum = 0;
@@ -924,9 +923,12 @@ Tensor rms_norm(const Tensor& x) {
     const float scale = 1 / std::sqrt(sum / columns + 1e-6f);
     for (int64_t i = 0; i < columns; ++i) to[row + i] = scale * from[row + i];
   }
-  return y;
+  return out;
 }
+"""
 
+# %%
+SOURCE += r"""
 STABLE_TORCH_LIBRARY(NAMESPACE, m) { m.def("rms_norm(Tensor x) -> Tensor"); }
 STABLE_TORCH_LIBRARY_IMPL(NAMESPACE, CPU, m) { m.impl("rms_norm", TORCH_BOX(&rms_norm)); }
 """

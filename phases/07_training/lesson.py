@@ -1455,12 +1455,12 @@ def gone_on(without):
             getattr(run, name).load_state_dict(copy.deepcopy(written[name]))
     if without != "order":
         run.loader.generator.set_state(written["order"])
-    batches = iter(run.loader)
+    left = iter(run.loader)
     for _ in range(0 if without == "place" else written["place"]):
-        next(batches)
+        next(left)
     if without != "dice":
         torch.set_rng_state(written["dice"])
-    return [run.step(x, y)["loss"] for x, y in batches] + epochs_of(run, 2)
+    return [run.step(x, y)["loss"] for x, y in left] + epochs_of(run, 2)
 
 # %% [markdown]
 # **Predict.** Each of seven things is left out once. Which of the curves split off in the first step, and which later? With which would you notice anything in the loss?

@@ -29,14 +29,7 @@ from hood.learner.contents import PHASES
 from utils.minigpt import attention_maps, evaluation_lines, generate, load_minigpt, load_tokenizer
 from utils.minigpt.hf import hf_model, save_folder  # it switches the hub off
 from utils.notebook.drills import choice, number, true_false
-from utils.views import (
-    attention_heads,
-    cache_growth,
-    course_path,
-    mask_builder,
-    memory_bars,
-    next_word,
-)
+from utils.views import attention_heads, cache_growth, course_path, mask_builder, next_word
 
 torch.set_num_threads(1)  # tensors this small gain nothing from a second one
 torch.set_grad_enabled(False)  # until something is trained
@@ -62,8 +55,7 @@ course_path(PHASES, here=8)
 # Como nadie mira hacia delante, las claves y los valores ya calculados no cambian: se guardan (*KV cache*) y cada palabra nueva cuesta una palabra, no todas.
 # Elegir la palabra siguiente es otra cosa: temperatura, top-k, top-p y un número al azar. En un lote, las frases cortas se rellenan por la izquierda y las posiciones se cuentan desde la primera palabra de verdad.
 # Con Hugging Face la misma carpeta puede cargarse con dos clases, sin error, y dar dos modelos. Hay que preguntar qué se quedó fuera y comparar los logits. Un modelo del hub cambia cuando su autor quiere: se fija con `revision` y un *commit*; también importan el `dtype` y no ejecutar código ajeno. En ocho bits MiniGPT dice lo mismo; en cuatro es bueno todavía, pero es otro.
-# Los bloques de hoy giran pares de canales según la posición (RoPE), normalizan sin restar la media (RMSNorm) y llevan una puerta en el MLP (SwiGLU).
-# Afinar con un tiempo verbal nuevo enseña ese tiempo y borra los demás, si nadie se los recuerda. LoRA deja los pesos como están y entrena dos matrices pequeñas al lado; los pesos quietos pueden guardarse en cuatro bits, en un tensor que se desempaqueta solo mientras multiplica.
+# Los bloques de hoy giran pares de canales según la posición (RoPE), normalizan sin restar la media (RMSNorm) y llevan una puerta en el MLP (SwiGLU). Afinar con un tiempo verbal nuevo enseña ese tiempo y borra los demás, si nadie se los recuerda. LoRA deja los pesos como están y entrena dos matrices pequeñas al lado; los pesos quietos pueden guardarse en cuatro bits, en un tensor que se desempaqueta solo mientras multiplica.
 
 # %% [markdown]
 # ## The question
@@ -1398,7 +1390,7 @@ for name, tensor in llama.state_dict().items():
 #
 # ### Positions by rotation
 #
-# MiniGPT learned a vector for each of 32 positions, and has none for a 33rd. *RoPE*, rotary position embedding, learns nothing. It takes the 16 channels of a head as 8 pairs. In a query or a key, each pair is a hand on a clock, and turns by an angle for each step of position. The first pair moves by one radian a step, 57°. Each further pair is slower by the same factor.
+# MiniGPT learned a vector for each of 32 positions, and has none for a 33rd. *RoPE*, rotary position embedding, learns nothing. It takes the 16 channels of a head as 8 pairs. In a query or a key, each pair is a hand on a clock, and turns by an angle for each step of position. The first pair moves by one radian a step, 57 degrees. Each further pair is slower by the same factor.
 #
 # We take a query and a key from MiniGPT's words, before a position is added, and let the library rotate them. **Predict.** The query is at position 7, and the key at position 4. What happens to their score if both words move on by 300 positions?
 
@@ -1652,11 +1644,12 @@ class LoRA(nn.Module):
 
 def adapted(model, head=True):
     """The model, frozen, with an adapter of rank 4 around each linear layer."""
-    model.requires_grad_(False)
-    for module in list(model.modules()):
-        for name, layer in list(module.named_children()):
-            if isinstance(layer, nn.Linear) and (head or name != "lm_head"):
-                setattr(module, name, LoRA(layer, 4, 8))
+    for p in model.parameters():
+        p.requires_grad = False
+    linear = {path: one for path, one in model.named_modules() if isinstance(one, nn.Linear)}
+    for path, layer in linear.items():
+        if head or path != "lm_head":
+            model.set_submodule(path, LoRA(layer, 4, 8))
     return model
 
 
@@ -1716,7 +1709,7 @@ class FourBit(torch.Tensor):
         if func is F.linear:
             x, weight, bias = args
             return F.linear(x, unpack(weight.pairs, weight.scale), bias)
-        return super().__torch_function__(func, types, args, kwargs)
+        return super().__torch_function__(func, types, args, kwargs or {})
 
     @classmethod
     def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
@@ -1763,6 +1756,10 @@ for p in qlora.parameters():
 parts |= {"gradients": parts["A and B"], "optimizer state": 2 * parts["A and B"]}
 every = sum(p.numel() for p in small.parameters())
 print(f"all numbers, in float32 with gradients and state: {16 * every / 1024:.0f} KiB")
+
+# %%
+from utils.views import memory_bars
+
 memory_bars(parts)
 
 # %% [markdown]
