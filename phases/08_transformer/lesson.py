@@ -1646,10 +1646,10 @@ def adapted(model, head=True):
     """The model, frozen, with an adapter of rank 4 around each linear layer."""
     for p in model.parameters():
         p.requires_grad = False
-    linear = {path: one for path, one in model.named_modules() if isinstance(one, nn.Linear)}
-    for path, layer in linear.items():
-        if head or path != "lm_head":
-            model.set_submodule(path, LoRA(layer, 4, 8))
+    layers = [(one, *child) for one in model.modules() for child in one.named_children()]
+    for above, name, layer in layers:
+        if isinstance(layer, nn.Linear) and (head or name != "lm_head"):
+            setattr(above, name, LoRA(layer, 4, 8))
     return model
 
 
