@@ -1641,7 +1641,7 @@ class LoRA(nn.Module):
     def forward(self, x):
         return self.base(x) + self.scale * F.linear(F.linear(x, self.A), self.B)
 
-
+# %%
 def adapted(model, head=True):
     """The model, frozen, with an adapter of rank 4 around each linear layer."""
     for p in model.parameters():
