@@ -34,6 +34,7 @@ from hood.authoring.notebooks.text import (
 )
 from hood.authoring.spelled_out import spelled_out
 from hood.authoring.stated import lesson_problems, stated_problems, table_problems
+from hood.course import course
 from hood.lab_words import GRADED
 from hood.manifest import versions
 from hood.metadata import CELLS, EXECUTED, JUDGED, KEY, OUTPUTS, VERSIONS
@@ -231,9 +232,10 @@ def build_page(phase: PhasePaths, text: Text, say: Say, force: bool) -> None:
 
 
 def page_digest(phase: PhasePaths, text: Text) -> str:
-    others = []  # the start page lists every phase
-    if phase.name == START:
+    others = []
+    if phase.name == START:  # it lists every phase with its hours, and which notebooks there are
         others = [" ".join([other.name, *other.texts()]) for other in pages(phase.root)]
+        others += map(repr, course(phase.root).phases)
     return lesson_digest(text, phase.root, others)
 
 

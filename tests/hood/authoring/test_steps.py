@@ -13,7 +13,7 @@ from hood.course import course as of_folder
 from hood.manifest import versions
 from hood.metadata import JUDGED, KEY, VERSIONS
 from hood.phase_paths import ROOT, pages
-from tests.hood.authoring.example import LAB
+from tests.hood.authoring.example import HEADER, LAB
 from tests.hood.other_versions import pretend
 
 SOURCE = "source/01_rows/01_rows.ipynb"
@@ -167,6 +167,20 @@ def test_changed_utils_or_force_execute_again(course, no_kernel):
     assert no_kernel == ["phases/01_rows/lesson.py"]
     build(course, force=True)
     assert len(no_kernel) == 2
+
+
+def test_changed_hours_execute_the_start_page_again(project, no_kernel):
+    row = '[[phases]]\nname = "01_rows"\ntitle = "Rows"\nhours = [1, '
+    project.write("phases/start.py", HEADER.replace(", points: 5, cell_seconds: 60", ""))
+    project.write("course.toml", row + "2]\n")
+    build(project)
+    assert no_kernel == ["phases/01_rows/lesson.py", "phases/start.py"]
+    project.write("course.toml", row + "3]\n")
+    of_folder.cache_clear()
+    stale = "was executed before its text or its imports changed: run `python -m hood build`"
+    assert check(project) == [f"notebooks/start.ipynb: {stale}"]
+    build(project)
+    assert no_kernel[2:] == ["phases/start.py"]
 
 
 def test_a_lesson_executed_with_other_versions_is_stale_and_executed_again(
