@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -12,6 +11,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from utils.drivers import GRAPHS, INPUTS_KEPT, draw_into, driver
 from utils.drivers.compiling import fresh
+from utils.instruments.empty_memory import empty_is_nan
 from utils.minigpt import MiniGPT, MiniGPTConfig, load_minigpt
 
 Sizes = Sequence[int]  # the fields of a MiniGPTConfig, in order
@@ -107,22 +107,6 @@ class Stepping:
 def _is_fixed(node: torch.fx.Node) -> bool:
     value = node.meta.get("example_value")
     return isinstance(value, Tensor) and all(type(size) is int for size in value.shape)
-
-
-@contextlib.contextmanager
-def empty_is_nan() -> Iterator[None]:
-    """Let `torch.empty` return NaN, so that memory that nothing has written is noticed."""
-    before = torch.are_deterministic_algorithms_enabled()
-    only_warns = torch.is_deterministic_algorithms_warn_only_enabled()
-    memory: Any = torch.utils.deterministic
-    filled = memory.fill_uninitialized_memory
-    torch.use_deterministic_algorithms(True, warn_only=True)
-    memory.fill_uninitialized_memory = True
-    try:
-        yield
-    finally:
-        memory.fill_uninitialized_memory = filled
-        torch.use_deterministic_algorithms(before, warn_only=only_warns)
 
 
 @driver(

@@ -20,6 +20,7 @@ from hood.judge.connection.drivers import INPUTS_KEPT
 from utils.drivers import WHOLE, draw_into, driver
 from utils.drivers.custom_op import MODEL_KEPT
 from utils.drivers.custom_op import cut as cut  # for the lab
+from utils.instruments.empty_memory import empty_is_nan
 from utils.instruments.interpreter import watched
 from utils.instruments.launching import ptx_of, recorded_launches
 from utils.minigpt import MiniGPT, MiniGPTConfig, generate, load_minigpt
@@ -147,21 +148,10 @@ def counted() -> Iterator[Counted]:
         yield found
 
 
-@contextlib.contextmanager
-def _filled() -> Iterator[None]:
-    """Fill torch's new empty tensors with NaN, so that results do not depend on old memory."""
-    before = torch.are_deterministic_algorithms_enabled()
-    torch.use_deterministic_algorithms(True)
-    try:
-        yield
-    finally:
-        torch.use_deterministic_algorithms(before)
-
-
 @driver("output")
 def computed(function: Callable, *args: Any) -> dict[str, Any]:
     """Return the ``output`` of a function. Elements that the function does not write are NaN."""
-    with _filled():
+    with empty_is_nan():
         return {"output": function(*args)}
 
 
@@ -177,7 +167,7 @@ def launched(function: Callable, *args: Any) -> dict[str, Any]:
     that the kernels got. An additional tensor has the output's dtype, and shares no storage with an
     argument or the output.
     """
-    with _filled(), recorded_launches() as launches, counted() as found:
+    with empty_is_nan(), recorded_launches() as launches, counted() as found:
         output = function(*args)
     known = {_storage(one) for one in (*args, output) if isinstance(one, Tensor)}
     given = [one for launch in launches for one in tree_leaves(dict(launch.arguments))]
