@@ -47,7 +47,7 @@ def drive(module_class: Callable[[], Any], plan: Plan, *requests: tuple) -> list
         ("set", path, name, entry)     assign what a plan's entry describes
         ("get", path, name)            the value of an attribute
         ("shared", path, other)        whether two parameters are one object
-        ("kept", path)                 whether this parameter is still the object that the plan made
+        ("kept", path)                 whether this parameter is still the same object as at first
         ("train", path, mode)          train(mode), or train() without a mode
         ("eval", path)                 eval()
         ("modes", path)                path -> training, for this module and all below it

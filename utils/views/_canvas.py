@@ -43,7 +43,7 @@ class Canvas:
 
     title: the sentence, in as many lines as necessary.
     top: the y at which the content below the title may start.
-    unseen: whether the sheet stays empty, because nobody looks at it (`audience.text_only`).
+    unseen: whether nobody looks at the sheet (`audience.text_only`). Then it stays empty.
     """
 
     def __init__(self, title: str) -> None:
