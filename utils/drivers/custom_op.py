@@ -129,7 +129,7 @@ def _bytes(tensor: torch.Tensor) -> bytes:
 
 
 class OperatorError(Exception):
-    """The error of a registered operator, without the number in the operator's name."""
+    """An error of a registered operator. Its message leaves out the number in the name."""
 
 
 @functools.cache

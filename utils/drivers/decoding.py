@@ -66,7 +66,7 @@ class Stepping:
     steps: how often a graph ran.
     fixed: for each graph, whether all its inputs are tensors of fixed sizes.
     whole: for each graph, whether it contains all linear layers of the model.
-    single: for each graph, whether its products are no more than for one token.
+    single: for each graph, whether its products cost no more than the products for one token.
     """
 
     def __init__(self, model: MiniGPT) -> None:
@@ -130,11 +130,11 @@ def run_writer(
 ) -> dict[str, Any]:
     """Let the learner's ``compiled_writer(model, backend)`` write after prompts.
 
-    prompts: the ids of each prompt. The same function writes after all of them, in this order.
+    prompts: the ids of each prompt. One function continues all prompts, in this order.
     sizes: vocab_size, d_model, n_heads, n_layers, d_ff and context of a MiniGPT with random
         weights. Without ``sizes`` it is the trained MiniGPT.
     seed: the seed of the random weights.
-    traced: if False, `torch.compile` does nothing, so only the words are of use. That is faster.
+    traced: if False, `torch.compile` does nothing. That is faster, but only ``words`` is of use.
 
     ``words`` has what was written after each prompt. ``graphs`` is the number of graphs, and
     ``steps`` is how often they ran. ``fixed`` is True if all inputs of all graphs are tensors of

@@ -83,7 +83,7 @@ class Sizes(TorchDispatchMode):
             # each number of the left factor is multiplied once for each column of the right factor
             columns = factors[1].shape[-1] if factors[1].dim() > 1 else 1
             self.flops += 2 * factors[0].numel() * columns
-            # the first dimensions count the matrices of a batch, so they are no sides of a matrix
+            # the first dimensions count the matrices of a batch, so they are not sides of a matrix
             self.widest = max(self.widest, *(max(one.shape[-2:]) for one in factors))
 
     def largest_factor(self) -> int:
@@ -333,7 +333,7 @@ def swapped(
 
 
 class _Weights:
-    """Stands for the weights of q and k. Multiplied by v, it calls ``attention(q, k, v, True)``."""
+    """Stands for the weights of q and k. Its product with v is ``attention(q, k, v, True)``."""
 
     def __init__(self, attention: Callable, q: Tensor, k: Tensor) -> None:
         self._attend = functools.partial(attention, q, k)
