@@ -50,8 +50,8 @@ def read_rubric(source: str, begin: str, end: str) -> tuple[str, Rubric]:
     above show the accepted forms.
 
     Args:
-        begin: nbgrader's mark on the line where the rubric begins.
-        end: nbgrader's mark on the line where the rubric ends.
+        begin: nbgrader's marker on the line where the rubric begins.
+        end: nbgrader's marker on the line where the rubric ends.
     """
     question: list[str] = []
     scheme: list[str] = []

@@ -111,7 +111,7 @@ def notebook(shell, monkeypatch, tmp_path):
 def test_a_name_from_a_cell_that_has_not_run_is_reported_with_the_cell(notebook, capsys):
     notebook("graded")
     said = capsys.readouterr().out
-    assert said.startswith("`twice` is not defined: the cell above that defines it has not run")
+    assert said.startswith("`twice` is not defined: a cell above defines it, but has not run")
     assert "Run All Above Selected Cell" in said.replace("\n", " ")
     assert "Traceback" not in said
     assert max(map(len, said.splitlines())) <= one_line.COLUMNS
