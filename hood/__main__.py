@@ -70,7 +70,7 @@ COMMANDS = {
     ),
     "claims": (
         "hood.authoring.proof.claims",
-        "count the points that rest on rules, or on claims of a learner's process",
+        "count the points that rest on claims of a learner's process, or on rules for work by hand",
     ),
     "grade": (
         "hood.classroom.recording.command",
@@ -86,7 +86,7 @@ COMMANDS = {
     ),
     "serve": (
         "hood.classroom.service.command",
-        "run the service that gives verdicts while learners work, with or without JupyterHub",
+        "run, with or without JupyterHub, the service that gives verdicts while learners work",
     ),
     "course": (
         "hood.classroom.results.command",
@@ -94,7 +94,7 @@ COMMANDS = {
     ),
     "backup": (
         "hood.classroom.backup.save",
-        "save everything that the results of a class depend on in one file",
+        "save in one file everything that the results of a class depend on",
     ),
     "restore": ("hood.classroom.backup.restore", "restore the files from a backup"),
     "report": ("hood.classroom.report.command", "make a page and a CSV file about a graded lab"),

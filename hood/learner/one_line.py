@@ -3,8 +3,8 @@
 Two errors need no traceback. One is a stub that is not filled in. The other is a missing name that
 a cell above defines, if this kernel has not run that cell (for example after a kernel died). A
 course may add other errors (`errors` in its `course.toml`), such as a compilation on a machine
-without a compiler. An error below a verdict in the same cell needs no traceback either: the verdict has
-explained it. The cell still ends in an error, so that Run All and Validate notice it.
+without a compiler. An error below a verdict in the same cell needs no traceback either: the verdict
+has explained it. The cell still ends in an error, so that Run All and Validate notice it.
 """
 
 from __future__ import annotations

@@ -241,11 +241,11 @@ def _choose(
             above = [p for p in worked_on if p < test]
             chosen[grade_id] = (above or worked_on or positions)[-1]
             used = (
-                "The last changed copy above its test was graded. Other changed copies were "
-                "kept as ordinary cells, and untouched copies were left out"
+                "The last changed copy above the exercise's graded cell was graded. Other changed "
+                "copies were kept as ordinary cells, and untouched copies were left out"
             )
         else:
-            used = "The original was used once"
+            used = "The graded notebook has the original once"
         what = f"occurred {len(positions)} times. {used}"
         notes.append(_note(NoteKind.COPIED, grade_id, what))
     return chosen, notes
