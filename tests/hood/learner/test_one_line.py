@@ -118,7 +118,7 @@ def test_a_name_from_a_cell_that_has_not_run_is_reported_with_the_cell(notebook,
     notebook("answer")
     capsys.readouterr()
     notebook("graded")
-    assert capsys.readouterr().out.startswith("`check` is not defined: the cell above")
+    assert capsys.readouterr().out.startswith("`check` is not defined: a cell above defines it")
     notebook("setup")
     capsys.readouterr()
     notebook("graded")
@@ -130,7 +130,7 @@ def test_a_cell_that_ended_in_an_error_has_not_run_to_its_end(notebook, capsys):
     capsys.readouterr()
     notebook("answer")
     notebook("graded")
-    assert capsys.readouterr().out.startswith("`check` is not defined: the cell above")
+    assert capsys.readouterr().out.startswith("`check` is not defined: a cell above defines it")
 
 
 @pytest.mark.parametrize("name", ["typo", "late"])
