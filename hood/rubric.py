@@ -43,7 +43,7 @@ class Rubric:
 
 
 def read_rubric(source: str, begin: str, end: str) -> tuple[str, Rubric]:
-    """Return a question's text without its rubric, and the rubric, which may be empty.
+    """Split a question's text: return the question alone, and the rubric, which may be empty.
 
     An item may end with its points in brackets. Otherwise the text before the items says how many
     points each item gives, or how many points several ticked items give together. The patterns
