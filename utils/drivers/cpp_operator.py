@@ -9,10 +9,10 @@ from typing import Any
 
 import torch
 from torch._subclasses import FakeTensorMode
-from torch.autograd.profiler import profile
 
 from utils.drivers import GRAPHS, WHOLE, driver, unlogged
 from utils.instruments.cpp_library import FILE
+from utils.instruments.quiet_profiler import profile
 
 NAME = "softmax"  # of the operator, in the namespace that the learner's function returns
 REGISTERED = {WHOLE: "that results come from a C++ kernel"}

@@ -188,10 +188,9 @@ def trace(function: Callable[..., Any], *args: Any) -> tuple[Call, ...]:
     of the tensors in ``args`` and of the thread. Inside a backend's kernel, the remaining keys are
     the keys below Autograd.
     """
-    # The profiler's library reads this variable once, and writes to stderr if it is not set.
-    os.environ.setdefault("KINETO_LOG_LEVEL", "6")
     from torch._C._profiler import _ExperimentalConfig
-    from torch.autograd.profiler import profile
+
+    from utils.instruments.quiet_profiler import profile
 
     tensors = [leaf for leaf in tree_leaves(args) if isinstance(leaf, torch.Tensor)]
     tensors = tensors or [torch.empty(0)]
