@@ -263,8 +263,8 @@ class Choice:
     def sentence(self, contest: Contest, entry: Entry) -> str:
         """Return a sentence that explains the recorded hand-in; empty if no explanation is needed.
 
-        An explanation is needed if a newer hand-in exists, or if an earlier run had this hand-in
-        and recorded another hand-in.
+        An explanation is needed if a newer hand-in exists, or if an earlier run knew this hand-in
+        but recorded another hand-in.
         """
         chosen, before = entry.came.name, contest.recorded
         newest = max(contest.times, default=chosen)

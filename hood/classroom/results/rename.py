@@ -47,7 +47,7 @@ def rename(course: Course, old: str, new: str) -> Iterator[str]:
 
     Raises:
         UserError: when nobody has the old id, or when somebody already has the new id. In both
-            cases, nothing was changed.
+            cases, nothing is changed.
     """
     old, new = nfc(old), nfc(new)
     if problem := id_problem(new):

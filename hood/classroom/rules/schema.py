@@ -28,7 +28,7 @@ END_OF_DAY = time(23, 59, 59)
 
 
 class Withheld(StrEnum):
-    """What happens to points that the grading machine could not judge, such as without a GPU."""
+    """What happens to points that the grading machine can't judge, for example without a GPU."""
 
     EXCLUDE = "exclude"  # these points are left out of this learner's maximum
     # these points stay in the maximum, and the learner has 0 of them until a machine can judge them
@@ -278,7 +278,7 @@ class LatePolicy(Part):
     Attributes:
         per_day: the share that each day of lateness costs, as soon as the day has begun.
         floor: the share of the earned points that always counts, up to ``last_day``.
-        last_day: how many days late work may be; later work counts nothing. Without this key, late
+        last_day: the number of late days after which work counts nothing. Without this key, late
             work always counts.
 
     Example::
@@ -365,7 +365,7 @@ class Feedback(Part):
 class LabRules(Part):
     """One lab. The name of an exercise is the name in its ``check(...)``.
 
-    In `drop` and `bonus`, the word ``further`` means all exercises that the lab marks as further.
+    In `drop` and `bonus`, the word ``further`` means all further exercises of the lab.
 
     Attributes:
         release: the time from which learners can get the lab. A date without a time means the first

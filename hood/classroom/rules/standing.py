@@ -36,7 +36,7 @@ class HandInTime:
 
 @dataclass(frozen=True)
 class KnownHandIn:
-    """The facts about a hand-in from which sentences are made.
+    """The facts from which sentences about a hand-in are made.
 
     Attributes:
         at: when it was handed in, with a time zone; None if that is not known.
