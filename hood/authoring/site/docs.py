@@ -56,7 +56,7 @@ def write_docs(root: Path, sources: Path) -> dict[str, list[str]]:
 
 
 def without_files(content: str, folder: Path) -> str:
-    """Return a page of a folder without the links to files that the site does not have."""
+    """Return a page without its links to files in ``folder`` that the site does not have."""
 
     def shown(link: re.Match[str]) -> str:
         words, path = link.groups()

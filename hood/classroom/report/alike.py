@@ -24,8 +24,8 @@ from hood.classroom.report.tally import Person
 from hood.grader.submission.bounds import TooMuchWork, alarmed
 from hood.grader.submission.rebuild import as_recorded
 
-# Sizes are in nodes of the tree. The labs' files of answers have 4,079 pairs of right answers to one
-# exercise. Of these, 12 pairs are alike: 11 pairs with fewer than 64 nodes, and one pair with
+# Sizes are in nodes of the tree. The labs' files of answers have 4,079 pairs of right answers to
+# one exercise. Of these, 12 pairs are alike: 11 pairs with fewer than 64 nodes, and one pair with
 # 116 nodes. The two answers of this last pair do word for word what the question says. A file of
 # answers collects different answers, so a class's answers coincide more often.
 LEAST = 40  # an answer that adds fewer nodes to its stub is not compared
@@ -141,7 +141,7 @@ def shape(code: str) -> Shape | None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a warning, as for "\d", would show the learner's code
             level: list[Any] = [ast.parse(code)]
-    # deep code may raise MemoryError too
+    # code that is nested deeply may raise MemoryError too
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
     parts: list[Any] = []
