@@ -61,7 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--without-gradebook",
         action="store_true",
-        help="leave out the gradebook, because it is in PostgreSQL (pg_dump saves it there)",
+        help="leave out the gradebook, because it is in PostgreSQL (use pg_dump to save it)",
     )
 
 
