@@ -181,7 +181,7 @@ def _copy_folder(
 
     Args:
         skip: as in :func:`_copy`. If ``skip`` is given, hard links are used as copies. This is
-            safe, because no program writes into these files: a changed file is a new file.
+            safe, because programs do not change these files, but replace them by new files.
     """
     if not source.is_dir():
         return

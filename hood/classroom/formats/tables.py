@@ -130,7 +130,9 @@ def _as_said(data: bytes, name: str, encoding: str) -> str:
     try:
         return data.decode(encoding).removeprefix("\ufeff")
     except UnicodeError as error:
-        raise UserError(f"{name} is not in {encoding}, although `encoding` says so: {error}") from error
+        raise UserError(
+            f"{name} is not in {encoding}, although `encoding` says so: {error}"
+        ) from error
 
 
 def _form(text: str, sets: list[set[str]]) -> tuple[str, int]:

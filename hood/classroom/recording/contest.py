@@ -210,7 +210,7 @@ class Choice:
         """Decide which hand-in counts: the hand-in with the most points after the late penalty.
 
         If several hand-ins have equal points, the hand-in that uses the fewest free days counts. If
-        these are also equal, the latest hand-in counts.
+        the numbers of free days are also equal, the latest hand-in counts.
 
         Args:
             earlier: the times that count for hand-ins that only ask for a regrade, keyed by the

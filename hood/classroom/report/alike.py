@@ -24,10 +24,10 @@ from hood.classroom.report.tally import Person
 from hood.grader.submission.bounds import TooMuchWork, alarmed
 from hood.grader.submission.rebuild import as_recorded
 
-# Sizes are in nodes of the tree. The labs' files of answers have 4,079 pairs of right answers to
-# one exercise. Of these, 12 pairs are alike: 11 pairs with fewer than 64 nodes, and one pair with
-# 116 nodes. The two answers of this last pair do word for word what the question says. A file of
-# answers collects different answers, so a class's answers coincide more often.
+# Sizes are in nodes of the tree. The labs' banks of answers (docs/authors/a-bank.md) have 4,079
+# pairs of right answers to one exercise. Of these, 12 pairs are alike: 11 pairs with fewer than 64
+# nodes, and one pair with 116 nodes. The two answers of this last pair do word for word what the
+# question says. A bank collects different answers, so a class's answers coincide more often.
 LEAST = 40  # an answer that adds fewer nodes to its stub is not compared
 ENOUGH = 150  # nodes that must be alike between two learners, in all exercises of the lab together
 MOST = 5  # if more learners share an answer, it is the usual answer

@@ -441,10 +441,9 @@ class Platform(Part):
 
     Attributes:
         identify: for Moodle, the heading of the first column, which identifies Moodle's users. The
-            default is the heading in the key ``moodle`` of `roster`, or, without that key, the
-            heading in the key ``id``. The key ``moodle`` also names the roster's column that has
-            the users' values. Without that key, the values are in the roster's column with the
-            heading ``identify``.
+            default is the heading that `roster` gives for ``moodle``, or else for ``id``. The
+            users' values come from the roster's column for ``moodle``. If `roster` has no
+            ``moodle``, they come from the roster's column with the heading ``identify``.
         items: the heading of each lab's column. For Canvas, this is the assignment's name and
             number.
         total: the heading of the total's column. Without this key, Canvas's file has no total,
