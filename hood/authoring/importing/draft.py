@@ -70,7 +70,7 @@ def draft(found: Assignment, phase: PhasePaths, source: str) -> Draft:
 def _to_begin(phase: PhasePaths, found: Assignment) -> Iterator[str]:
     yield (
         f"course.toml: look at the title of the phase {phase.name}, and write its `promise`, which "
-        "says what a learner can do after it."
+        "says what a learner can do after the phase."
     )
     yield (
         "lesson.py: the phase has no lesson. When you write a lesson, name its sections in "

@@ -45,8 +45,8 @@ class Dispatcher:
     """The service of one course. Use it as a context manager: its workers run inside the block.
 
     Args:
-        workers: how many short turns run at once. The number of long turns that run at once is less
-            than half of ``workers``.
+        workers: how many short turns run at once (see :mod:`.queue`). The number of long turns that
+            run at once is less than half of ``workers``.
         sandbox: whether learners' code runs in sandboxes. If not, this code has the rights of this
             process.
     """
@@ -107,7 +107,7 @@ class Dispatcher:
     def ask(self, person: Person, exercise: str, cells: Sequence[tuple[str, str]]) -> str:
         """Queue a check as a job, and return the job's id.
 
-        Raises RefusedError if there is nothing to check, or if this person may not ask now.
+        Raises RefusedError if there is nothing to check, or if this person must not ask now.
         """
         lab = self.labs.lab_of(exercise)
         rules = read_course_file(self.course.root)
