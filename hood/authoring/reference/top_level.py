@@ -13,7 +13,7 @@ PROJECT = {
     "benchmarks/": "measurements, and the recorded GPU runs that lessons read",
     "docs/": "the guides",
     "lock/": "the exact versions of all packages, with their hashes",
-    "course.toml": "the settings of the course that the engine reads",
+    "course.toml": "the course's settings, which the engine reads",
     "nbgrader_config.py": "the settings of nbgrader",
     "pyproject.toml": "the packages that the project needs, and the settings of its tools",
     "environment.yml": "the packages that the project needs, for conda",
