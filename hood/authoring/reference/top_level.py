@@ -36,7 +36,7 @@ CLASS = {
     "course.yml": "the rules of the class: names, dates, and the reasons for extensions",
     "class.csv": "the roster",
     "submitted/": "the submissions that count; nbgrader's folder",
-    "received/": "all submissions that the service and the exchange received",
+    "received/": "the hand-ins that are kept, each under its time",
     "downloaded/": "the submissions that you downloaded from a learning platform",
     "autograded/": "the graded notebooks; nbgrader's folder",
     "feedback/": "each learner's pages of feedback; nbgrader's folder",
