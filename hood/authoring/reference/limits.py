@@ -87,9 +87,9 @@ def fixed_limits(_root: Path) -> Iterator[str]:
     yield summary(limits.Limits)
     yield (
         f"A cell has {default.cell_seconds} seconds, unless the lab's header sets `cell_seconds`. "
-        f"An interrupted cell has {default.grace} seconds to end before its kernel is killed. The "
-        "key `limits` in [the header of a lab](lab.md#the-header-of-a-lab) sets the limits of this "
-        "table."
+        f"An interrupted cell has {default.grace} seconds to end before its kernel is killed. A "
+        "lab can change the limits in the table below, with the key `limits` in "
+        "[its header](lab.md#the-header-of-a-lab)."
     )
     yield from of_sandbox()
     yield "The limits in the tables below are fixed."
