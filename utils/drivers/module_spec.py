@@ -9,8 +9,8 @@ A plan is a dict. It maps the name of each part of a module to the part's descri
      "head": {"weight": ["same", "embed.weight"]}}  a child; "same" is a tensor or module that
                                                     an earlier part already has
 
-`assemble` makes a `torch.nn.Module` from a plan. `drive` makes a module from a plan with a
-learner's Module class, and sends requests to the module.
+`assemble` makes a `torch.nn.Module` from a plan. `drive` uses a learner's Module
+class to make a module from a plan, and sends requests to this module.
 """
 
 from __future__ import annotations

@@ -193,7 +193,7 @@ def tensor_cores(function: Callable, *args: Any) -> bool:
     with recorded_launches() as launches:
         function(*args)
     if not launches:
-        raise LookupError("no kernel was launched: launch(kernel, grid, ...) runs one")
+        raise LookupError("no kernel was launched: call launch(kernel, grid, ...) to run a kernel")
     texts = [ptx_of(one) for one in launches]
     names = [line.split()[0] for text in texts for line in text.splitlines() if line.split()]
     return any("mma" in name for name in names)

@@ -73,8 +73,8 @@ def _to_begin(phase: PhasePaths, found: Assignment) -> Iterator[str]:
         "says what a learner can do after the phase."
     )
     yield (
-        "lesson.py: the phase has no lesson. When you write a lesson, name its sections in "
-        "`reads` of the checks."
+        "lesson.py: the phase has no lesson. When you write a lesson, set `reads` of each check "
+        "to the heading of a section."
     )
     if found.exercises:
         yield (

@@ -167,7 +167,9 @@ def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = N
     if not args.students:
         _show_misplaced(course, console)
         for alike in look_alikes(submissions(course.directory, "*")):
-            console.print("[bold]These ids look alike, but are different learners:[/bold]", end=" ")
+            console.print(
+                "[bold]These ids look alike, but belong to different learners:[/bold]", end=" "
+            )
             said = ", ".join(map(ascii, alike))
             console.print(escape(said), highlight=False)
     if stopped:

@@ -128,7 +128,7 @@ def not_run(part: str, why: str) -> Case:
 class ByHand:
     """What an answer may not use, with a reason for the learner.
 
-    ``hood/judge/source/by_hand.py`` enforces this rule, and describes what the rule can't detect.
+    ``hood/judge/source/by_hand.py`` enforces these rules, and says which violations it can't find.
     """
 
     # The reason for the learner, such as "the point is to find the strides yourself".
