@@ -107,7 +107,7 @@ class Dispatcher:
     def ask(self, person: Person, exercise: str, cells: Sequence[tuple[str, str]]) -> str:
         """Queue a check as a job, and return the job's id.
 
-        Raises RefusedError if there is nothing to check, or if this person may not ask at this time.
+        Raises RefusedError if there is nothing to check, or if this person may not ask now.
         """
         lab = self.labs.lab_of(exercise)
         rules = read_course_file(self.course.root)
