@@ -218,8 +218,8 @@ class Modules:
     def reached(self, names: Iterable[str]) -> dict[str, Path]:
         """Return a dict of the modules that are loaded when ``names`` are imported or run.
 
-        Names of other packages and of objects in modules are skipped. Imports that only a type
-        checker makes are skipped, too.
+        Names of other packages and of objects in modules are skipped. Imports for a type
+        checker (`if TYPE_CHECKING:`) are skipped, too, except in a module with a `__getattr__`.
         """
         found: dict[str, Path] = {}
         left = list(names)

@@ -292,7 +292,7 @@ def replaced(
     chained: bool = False,
     again: bool = False,
 ) -> dict[str, Any]:
-    """Give the graph of a function that calls some of FORMS to the learner's backend, and run it.
+    """Let the learner's backend compile a function that calls some of FORMS. Run the result.
 
     ``make_backend`` is the learner's function. It gets the operator :func:`sharper`, and returns a
     backend. ``forms`` is the text of the function that is compiled, or an argument of

@@ -87,7 +87,10 @@ class Sizes(TorchDispatchMode):
             self.widest = max(self.widest, *(max(one.shape[-2:]) for one in factors))
 
     def largest_factor(self) -> int:
-        """Return the side of the smallest square in which each factor of each product fits."""
+        """Return the smallest n such that n × n numbers have room for each factor of a product.
+
+        No side of a factor is longer than n, and no factor has more than n² numbers.
+        """
         sides = [
             max([1, math.ceil(math.sqrt(math.prod(shape))), *shape])
             for pair in self.products
@@ -101,7 +104,7 @@ def tiled(function: Callable, a: Tensor, b: Tensor, block: int) -> dict[str, Any
     """Return the ``output`` of ``function(a, b, block)``, and the ``largest`` factor of a product.
 
     A product is a call of `@`, `mm` or the like, or a multiplication of two tensors. ``largest`` is
-    the side of the smallest square in which each factor of each product fits.
+    the smallest n such that n × n numbers have room for each factor (:meth:`Sizes.largest_factor`).
     """
     with Sizes() as sizes:
         output = function(a, b, block)

@@ -46,7 +46,7 @@ def _nodes(source: str) -> list[ast.AST]:
 
 
 def functions(source: str) -> list[str]:
-    """Return the names of the functions that a cell defines, in their order."""
+    """Return the names of a cell's functions, in the cell's order, without `__...` names."""
     tree = parsed(source)
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
     names = [one.name for one in tree.body if isinstance(one, kinds)] if tree else []

@@ -73,7 +73,7 @@ class Labs:
 
 
 def lab_exercises(lab: LabFiles) -> list[str]:
-    """Return the names of the exercises in a lab that have checks, in the lab's order."""
+    """Return the names of a lab's exercises that have checks, in the lab's order."""
     return [name for data in lab.notebooks.values() for name in _exercises(data)]
 
 
