@@ -91,6 +91,7 @@ def kept(
     rows: Sequence[int],
     weights: Sequence[Tensor],
     acts: Sequence[tuple[str, int]],
+    flat: bool = False,
 ) -> dict[str, Any]:
     """Return the result of ``most_kept(step, weights)``, and the gradients of the weights.
 
@@ -103,11 +104,18 @@ def kept(
         ``"drop head"`` throws this head away. ``"backward"`` goes through the graph, and ``"drop"``
         throws the graph away without a backward. ``"retain"`` is a backward after which the graph
         is still needed.
+    flat: whether the weights are views of one storage, one after the other. The storage has another
+        number before them.
 
     ``bytes`` is what the function returned. A second call of the step raises an error.
     """
     parts = x.split(list(rows))
-    first, second = (weight.clone().requires_grad_() for weight in weights)
+    own = [weight.clone() for weight in weights]
+    if flat:
+        numbers = torch.cat([x.new_zeros(1), *(weight.flatten() for weight in own)])
+        pieces = numbers[1:].split([weight.numel() for weight in own])
+        own = [piece.view(w.shape) for piece, w in zip(pieces, own, strict=True)]
+    first, second = (weight.requires_grad_() for weight in own)
     hidden: dict[int, Tensor] = {}
     losses: dict[int, list[Tensor]] = {}
     calls = []

@@ -102,8 +102,9 @@ def _(draw):
             places={"": "the ratio"},
         )
 
-    def slow(warmup, pairs):
-        factors = {"before": float(draw.integer(20, 40)), "after": float(draw.integer(5, 9))}
+    def slow(warmup, pairs, slower="before"):
+        factors = dict.fromkeys(("before", "after"), float(draw.integer(5, 9)))
+        factors[slower] = float(draw.integer(20, 40))
         shown = "nothing is difficult"
         if warmup:
             shown = "the warm-up calls take {before:.0f} and {after:.0f} times as long".format(**factors)
@@ -133,6 +134,8 @@ def _(draw):
     yield slow(0, 1)
     yield slow(2, 3)
     yield slow(1, 1)
+    yield slow(1, 1, "after")
+    yield slow(2, 2, "after")
     yield slow(draw.integer(3, 5), draw.integer(2, 4))
     yield slow(6, 5)
     yield changing(0, 5, [])
@@ -147,13 +150,14 @@ def _(draw):
     yield queued(draw.integer(1, 3), 2, draw.integer(20, 50))
     yield queued(1, 5, 0)
 
-    def kept(rows, acts, shown, widths=None):
+    def kept(rows, acts, shown, dtype=torch.float32, flat=False):
         """A step that does ``acts``, with parts of ``rows`` rows."""
-        d, h, v = widths or (draw.integer(3, 6), draw.integer(2, 6), draw.integer(3, 6))
-        x, weights = draw.tensor((sum(rows), d)), [draw.tensor((d, h)), draw.tensor((h, v))]
+        d, h, v = draw.integer(3, 6), draw.integer(2, 6), draw.integer(3, 6)
+        x, first, second = (draw.tensor(shape, dtype) for shape in ((sum(rows), d), (d, h), (h, v)))
 
         def play(subject):
-            came = subject.drive("measuring:kept", x, rows, weights, acts, of="most_kept")
+            step = x, rows, [first, second], acts, flat
+            came = subject.drive("measuring:kept", *step, of="most_kept")
             return [came["bytes"], came["gradients"]]
 
         size = f"parts of {listed(rows)} rows" if len(rows) > 1 else counted(*rows, "row")
@@ -176,6 +180,11 @@ def _(draw):
     yield kept([2, n], _acts(heads), "a second head, on the first hidden layer, is thrown away")
     two = "forward 0, head 0, forward 1, drop head 0, backward 0, backward 1"
     yield kept([n, 3], _acts(two), "a second head on the first hidden layer")
+    batch = "forward 0, forward 1, backward 0, head 1, backward 1"
+    yield kept([1, n], _acts(batch), "after the first backward, a second head on the other part")
+    double = torch.float64
+    yield kept([2, n], _acts("forward 0, backward 0, forward 1, backward 1"), "float64", dtype=double)
+    yield kept([n, 2], _acts("forward 0, forward 1"), "the weights are views of one storage", flat=True)
     yield kept([1, n], _acts("forward 1, backward 1"), "only the second part is used")
     yield kept([n, 2], (), "the step does nothing")
 
