@@ -1402,12 +1402,13 @@ verify("read_script", tokens=tokens, steps=steps, precision=precision, gradient=
 # `warmup + pairs` times each. The result must be right on a machine like this:
 #
 # - **Slow first calls.** The first `warmup` calls of each function may take much longer, because
-#   something is compiled or tuned. `warmup` may be 0.
-# - **Speed.** The machine becomes faster or slower, by any factor. It changes only after every
-#   second call: the first two calls have the same speed, then the next two, and so on. All calls of
-#   `before` and `after` count for this. And in fewer than half of the next `pairs` calls of
-#   `before` and `after`, another program makes the call of one of the two longer, by any time.
-#   `pairs` is 1 or more.
+#   something is compiled or tuned. These calls don't count. `warmup` may be 0.
+# - **Changing speed.** The machine becomes faster or slower, by any factor. It changes only after
+#   every second call: the first two calls have the same speed, then the next two, and so on. All
+#   calls of `before` and `after` count for this.
+# - **Other programs.** After the slow first calls come the next `pairs` calls of each function. For
+#   fewer than half of them, another program makes the call of `before` or that of `after` longer,
+#   by any time. `pairs` is 1 or more.
 # - **Device.** A call may return before its work is done. Then the work is in the queue of a
 #   device, which does one piece of work after the other. When `speed_up` is called, there may
 #   already be work in the queue.
@@ -1441,7 +1442,12 @@ verify("read_script", tokens=tokens, steps=steps, precision=precision, gradient=
 
 # %% solution="measured"
 def speed_up(
-    before: Callable, after: Callable, warmup: int, pairs: int, clock: Callable, synchronize: Callable
+    before: Callable,
+    after: Callable,
+    warmup: int,
+    pairs: int,
+    clock: Callable,
+    synchronize: Callable,
 ) -> float:
     """How many times as fast `after` is as `before`."""
     ### BEGIN SOLUTION
@@ -1499,7 +1505,7 @@ queue = machine | {"returns": {"before": 0.01, "after": 0.02}, "queued": 7.0}
 expect_close("a device with a queue", measuring.timed(speed_up, queue, 2, 1), 1.5, rtol=1e-6)
 
 # %%
-x, weights = torch.randn(6, 4), [torch.randn(4, 3), torch.randn(3, 5)]
+x, weights = torch.randn(6, 4), [torch.randn(4, 3), torch.randn(5, 3)]
 batch, row = 6 * 4 * 4, (3 + 5) * 4  # bytes of x, and of each row of a hidden layer and its head
 in_turn = [("forward", 0), ("backward", 0), ("forward", 1), ("backward", 1)]
 came = measuring.kept(most_kept, x, [4, 2], weights, in_turn)
@@ -1536,7 +1542,8 @@ most = most_kept(plain, list(model.parameters()))
 for dtype in (torch.float32, torch.bfloat16):
     for parts in (1, 4):
         step = training_step(dtype, parts)
-        times = speed_up(plain, step, 2, 5, time.perf_counter, lambda: None)  # no device to wait for
+        # no device to wait for
+        times = speed_up(plain, step, 2, 5, time.perf_counter, lambda: None)
         kept = most_kept(step, list(model.parameters()))
         print(f"{dtype!s:14} in {parts}: {times:.2f} times as fast, {kept / most:.0%} of the bytes")
 

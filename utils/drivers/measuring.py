@@ -95,9 +95,9 @@ def kept(
 ) -> dict[str, Any]:
     """Return the result of ``most_kept(step, weights)``, and the gradients of the weights.
 
-    The batch x (N, D) is cut into parts with these numbers of rows. The weights are (D, H) and (H,
-    V). A part's hidden layer is ``h = tanh(part @ first)``. A head on it is ``y = h @ second``, and
-    its loss is the sum of the products of neighbouring columns of y.
+    The batch x (N, D) is cut into parts with these numbers of rows. The weights are (D, H) and (V,
+    H). A part's hidden layer is ``h = tanh(part @ first)``. A head on it is ``y = h @ second.T``,
+    and its loss is the sum of the products of neighbouring columns of y.
 
     acts: what the step does, one after the other: what, and with which part. ``"forward"`` makes
         the hidden layer with one head. ``"head"`` makes another head on the same hidden layer, and
@@ -121,7 +121,7 @@ def kept(
     calls = []
 
     def head(part: int) -> None:
-        y = hidden[part] @ second
+        y = hidden[part] @ second.T
         losses[part].append((y[:, 1:] * y[:, :-1]).sum())
 
     def act(what: str, part: int) -> None:

@@ -110,13 +110,14 @@ def _(draw):
             shown = "the warm-up calls take {before:.0f} and {after:.0f} times as long".format(**factors)
         return timed(first, warmup, pairs, shown, slow=factors if warmup else None)
 
-    def changing(warmup, pairs, disturbed):
-        """A machine with another speed in each pair.
+    def changing(warmup, pairs, disturbed, rising=False):
+        """A machine with another speed in each pair; it may only become slower.
 
         ``disturbed`` has pairs (name, number): the call of this function in the number-th of the
         fastest counted pairs takes longer.
         """
         pace = draw.sample([1.0, 1.5, 2.5, 4.0, 6.0, 9.0, 14.0], pairs)
+        pace = sorted(pace) if rising else pace
         fastest = sorted(range(pairs), key=pace.__getitem__)
         extra = [(name, fastest[k], float(draw.integer(300, 600))) for name, k in disturbed]
         shown = f"the speed changes {counted(pairs - 1, 'time')} after the warm-up"
@@ -145,6 +146,9 @@ def _(draw):
     yield changing(0, 7, [("before", 0), ("after", 1), ("before", 2)])
     yield changing(1, 4, [("before", 0)])
     yield changing(2, 6, [("after", 1), ("after", 0)])
+    # the first pairs are disturbed, so that fewer pairs are not enough
+    yield changing(2, 5, [("before", 0), ("before", 1)], rising=True)
+    yield changing(1, 7, [("after", 0), ("after", 1), ("after", 2)], rising=True)
     yield queued(0, 1, draw.integer(20, 50))
     yield queued(2, 1, 0)
     yield queued(draw.integer(1, 3), 2, draw.integer(20, 50))
@@ -153,7 +157,7 @@ def _(draw):
     def kept(rows, acts, shown, dtype=torch.float32, flat=False):
         """A step that does ``acts``, with parts of ``rows`` rows."""
         d, h, v = draw.integer(3, 6), draw.integer(2, 6), draw.integer(3, 6)
-        x, first, second = (draw.tensor(shape, dtype) for shape in ((sum(rows), d), (d, h), (h, v)))
+        x, first, second = (draw.tensor(shape, dtype) for shape in ((sum(rows), d), (d, h), (v, h)))
 
         def play(subject):
             step = x, rows, [first, second], acts, flat
