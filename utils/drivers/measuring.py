@@ -118,7 +118,7 @@ def kept(
     first, second = (weight.requires_grad_() for weight in own)
     hidden: dict[int, Tensor] = {}
     losses: dict[int, list[Tensor]] = {}
-    calls = []
+    calls: list[str] = []
 
     def head(part: int) -> None:
         y = hidden[part] @ second.T

@@ -94,9 +94,7 @@ def _(draw):
         machine = {"seconds": seconds(), "now": float(draw.integer(1, 500)), **machine}
         return Case(
             part,
-            lambda subject: subject.drive(
-                "measuring:timed", machine, warmup, pairs, of="speed_up"
-            ),
+            lambda subject: subject.drive("measuring:timed", machine, warmup, pairs, of="speed_up"),
             of="speed_up",
             shown=f"`warmup` is {warmup} and `pairs` is {pairs}; {shown}",
             places={"": "the ratio"},
@@ -107,7 +105,9 @@ def _(draw):
         factors[slower] = float(draw.integer(20, 40))
         shown = "nothing is difficult"
         if warmup:
-            shown = "the warm-up calls take {before:.0f} and {after:.0f} times as long".format(**factors)
+            shown = "the warm-up calls take {before:.0f} and {after:.0f} times as long".format(
+                **factors
+            )
         return timed(first, warmup, pairs, shown, slow=factors if warmup else None)
 
     def changing(warmup, pairs, disturbed, rising=False):
@@ -175,7 +175,9 @@ def _(draw):
     together = "forward 0, forward 1, forward 2, backward 0, backward 1, backward 2"
     yield kept([2, n, 1], _acts(together), "first each part's forward, then each part's backward")
     overlap = "forward 0, forward 1, backward 0, forward 2, backward 1, backward 2"
-    yield kept([2, n, 5], _acts(overlap), "each part's forward before the backward of the part before")
+    yield kept(
+        [2, n, 5], _acts(overlap), "each part's forward before the backward of the part before"
+    )
     dropped = "forward 0, drop 0, forward 1, drop 1, forward 2, backward 2"
     yield kept([3, n, 4], _acts(dropped), "the first two graphs are thrown away without a backward")
     again = "forward 0, retain 0, forward 1, backward 0, backward 1"
@@ -187,15 +189,21 @@ def _(draw):
     batch = "forward 0, forward 1, backward 0, head 1, backward 1"
     yield kept([1, n], _acts(batch), "after the first backward, a second head on the other part")
     double = torch.float64
-    yield kept([2, n], _acts("forward 0, backward 0, forward 1, backward 1"), "float64", dtype=double)
-    yield kept([n, 2], _acts("forward 0, forward 1"), "the weights are views of one storage", flat=True)
+    yield kept(
+        [2, n], _acts("forward 0, backward 0, forward 1, backward 1"), "float64", dtype=double
+    )
+    yield kept(
+        [n, 2], _acts("forward 0, forward 1"), "the weights are views of one storage", flat=True
+    )
     yield kept([1, n], _acts("forward 1, backward 1"), "only the second part is used")
     yield kept([n, 2], (), "the step does nothing")
 
 
 def _acts(words):
     """The acts of a step that are written as words, such as ``forward 0, drop head 0``."""
-    return [(what, int(part)) for what, _, part in (one.rpartition(" ") for one in words.split(", "))]
+    return [
+        (what, int(part)) for what, _, part in (one.rpartition(" ") for one in words.split(", "))
+    ]
 
 
 PLACES = {
