@@ -1388,27 +1388,28 @@ verify("read_script", tokens=tokens, steps=steps, precision=precision, gradient=
 # %% [markdown]
 # ## 12 · What do 16 bits save here?
 #
-# *Further, medium, 25 minutes, 4 points: one each for slow first calls, for a machine whose speed
-# changes, for a device with a queue, and for the bytes that a step keeps.*
+# *Further, medium, 25 minutes, 4 points: one each for slow first calls, for a busy machine whose
+# speed changes, for a device with a queue, and for the bytes that a step keeps.*
 # From the lesson: [A stopwatch and a meter](../../notebooks/07_training.ipynb#cell-id=a-stopwatch-and-a-meter).
 #
 # Is your training step faster in bfloat16? Does it need less memory, or is it better to cut the
 # batch into parts? It depends on the machine, so measure it, and compare ratios.
 #
 # `speed_up(before, after, warmup, pairs, clock, synchronize)` returns a float: how many times as fast
-# `after()` is as `before()`. If `before` takes 3 s and `after` takes 2 s, it is 1.5. `clock()` returns
-# the time in seconds, and `synchronize()` waits until the device has no work left. You may call these
-# two as often as you like. But a step may take a minute, so you may call `before` and `after` at most
-# `warmup + pairs` times each. The result must be right on a machine like this:
+# `after()` is, compared with `before()`. If `before` takes 3 s and `after` takes 2 s, it is 1.5.
+# `clock()` returns the time in seconds, and `synchronize()` waits until the device has no work left.
+# You may call these two as often as you like. But a step may take a minute, so you may call `before`
+# and `after` at most `warmup + pairs` times each. The result must be right on a machine like this:
 #
 # - **Slow first calls.** The first `warmup` calls of each function may take much longer, because
 #   something is compiled or tuned. These calls don't count. `warmup` may be 0.
 # - **Changing speed.** The machine becomes faster or slower, by any factor. It changes only after
 #   every second call: the first two calls have the same speed, then the next two, and so on. All
 #   calls of `before` and `after` count for this.
-# - **Other programs.** After the slow first calls come the next `pairs` calls of each function. For
-#   fewer than half of them, another program makes the call of `before` or that of `after` longer,
-#   by any time. `pairs` is 1 or more.
+# - **Other programs.** After the slow first calls, the next call of `before` and the next call of
+#   `after` are a pair, then again the next of each, and so on. In fewer than half of the first
+#   `pairs` pairs, another program makes one of the two calls longer, by any time. `pairs` is 1 or
+#   more.
 # - **Device.** A call may return before its work is done. Then the work is in the queue of a
 #   device, which does one piece of work after the other. When `speed_up` is called, there may
 #   already be work in the queue.
@@ -1494,7 +1495,7 @@ class Saved:
 
 # %%
 machine = {"seconds": {"before": 3.0, "after": 2.0}, "now": 100.0}
-expect_close("nothing is difficult", measuring.timed(speed_up, machine, 0, 1), 1.5, rtol=1e-6)
+expect_close("without difficulties", measuring.timed(speed_up, machine, 0, 1), 1.5, rtol=1e-6)
 compiles = machine | {"slow": {"before": 90.0, "after": 4.0}}
 expect_close("slow first calls", measuring.timed(speed_up, compiles, 2, 3), 1.5, rtol=1e-6)
 slower = machine | {"factors": [1.0, 2.0, 5.0, 5.0, 5.0]}

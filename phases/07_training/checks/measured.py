@@ -103,7 +103,7 @@ def _(draw):
     def slow(warmup, pairs, slower="before"):
         factors = dict.fromkeys(("before", "after"), float(draw.integer(5, 9)))
         factors[slower] = float(draw.integer(20, 40))
-        shown = "nothing is difficult"
+        shown = "no calls are slow"
         if warmup:
             shown = "the warm-up calls take {before:.0f} and {after:.0f} times as long".format(
                 **factors
