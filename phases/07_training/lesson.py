@@ -1261,11 +1261,11 @@ def exchange(t):
 # %%
 tickets = weakref.WeakSet()  # contains a ticket only as long as somebody else has it
 with torch.autograd.graph.saved_tensors_hooks(exchange, lambda ticket: ticket.t):
-    losses = [loss_of(model, x[rows], y[rows]) for rows in quarters[:2]]
+    two = [loss_of(model, x[rows], y[rows]) for rows in quarters[:2]]
 print("after two forwards:", len(tickets))
-losses[0].backward()
+two[0].backward()
 print("after the backward of the first:", len(tickets))
-del losses
+del two
 print("after the second graph is thrown away:", len(tickets))
 
 # %% [markdown]
@@ -1276,9 +1276,9 @@ print("after the second graph is thrown away:", len(tickets))
 # %%
 for dtype in (torch.float32, torch.bfloat16):
     with torch.autocast("cpu", dtype=dtype, enabled=dtype is not torch.float32):
-        whole = kept(model, x, y)
+        batch = kept(model, x, y)
         largest = max(kept(model, x[rows], y[rows]) for rows in quarters)
-    print(f"{dtype!s:15} whole {whole:4.1f} MiB, the largest quarter {largest:4.1f} MiB")
+    print(f"{dtype!s:15} whole {batch:4.1f} MiB, the largest quarter {largest:4.1f} MiB")
 
 # %% [markdown]
 # Inputs of products are kept in half of the bytes. But the residual stream, what LayerNorm reads, and the logarithms of the loss stay float32. Each weight that was cast is kept as well, in 16 bits. So here you save much less than half. Parts save more, and you can choose how many.
