@@ -37,7 +37,7 @@ def wait(device: torch.device) -> None:
 
 
 def clocks_section(context: Context) -> dict[str, Any]:
-    """Time launches and the launched work, with and without CUDA graphs, and copies to the GPU."""
+    """Time copies to the GPU. Time launches and the launched work, with and without CUDA graphs."""
     widths = (16, 64) if context.dry_run else (64, 256, 1024, 4096, 8192)
     return {
         "products": [order(width, context.device) for width in widths],
@@ -239,7 +239,7 @@ def timed_steps(step: Callable[[], object], device: torch.device) -> dict[str, f
 
 
 def precision_section(context: Context) -> dict[str, Any]:
-    """Measure a larger GPT's training steps in some precisions: seconds, peak memory, losses."""
+    """Measure a larger GPT's training steps in several precisions: seconds, peak memory, losses."""
     config = MiniGPTConfig(
         vocab_size=600, context=512, d_model=1024, n_heads=16, n_layers=8, d_ff=4096
     )
@@ -264,7 +264,7 @@ def precision_section(context: Context) -> dict[str, Any]:
 
 
 def trained(config: MiniGPTConfig, tokens: Tensor, kind: torch.dtype | None) -> dict[str, Any]:
-    """Train some steps in one precision, on one batch, always from the same first weights."""
+    """Do some training steps in one precision, on one batch, always from the same weights."""
     device = tokens.device
     gc.collect()
     if device.type == "cuda":
@@ -350,7 +350,7 @@ def nvidia_smi_section(context: Context) -> dict[str, Any]:
 
 @contextmanager
 def running(load: Callable[[], object], device: torch.device) -> Iterator[None]:
-    """Launch `load` again and again from a thread. It never gets far ahead of the device."""
+    """Launch `load` again and again from a thread. The thread is never far ahead of the device."""
     load()
     stop = threading.Event()
 
@@ -371,7 +371,7 @@ def running(load: Callable[[], object], device: torch.device) -> Iterator[None]:
 
 
 def looked() -> dict[str, str]:
-    """Return the page that `nvidia-smi` prints, and some of its figures by name."""
+    """Return the page that `nvidia-smi` prints, and some of its numbers by name."""
     query = "utilization.gpu,power.draw,memory.used,clocks.sm,temperature.gpu,pstate"
     command = ["nvidia-smi", f"--query-gpu={query}", "--format=csv,noheader"]
     figures = subprocess.run(command, capture_output=True, text=True, check=True).stdout
@@ -401,7 +401,7 @@ MESSAGES = {
 
 
 def messages_section(context: Context) -> dict[str, Any]:
-    """Record a GPU's error messages, each from a separate process, and which calls wait."""
+    """Record a GPU's error messages, each from a separate process. Record which calls wait, too."""
     if context.dry_run:
         raise NotRun("these are a GPU's messages")
     torch.cuda.empty_cache()

@@ -32,7 +32,7 @@ def require_compiler(device: torch.device) -> None:
 
 @dataclass
 class Context:
-    """One section's context. folder: where its record is written; origin: its provenance."""
+    """One section's context. folder: where its record is written; origin: the record's origin."""
 
     section: str
     device: torch.device

@@ -6,8 +6,8 @@
     python -m benchmarks.gpu --dry-run        the same path on a CPU with tiny shapes, no record
 
 The command needs torch, triton, numpy and this repository. It does not change the GPU's settings.
-Git keeps the files that the course reads: MiniGPT's logits from every GPU, and all files from the
-GPU that lessons quote. `.gitignore` names this GPU.
+Git keeps the files that the course reads: MiniGPT's logits from every GPU, and the whole record of
+the one GPU whose numbers the lessons quote. `.gitignore` names this GPU.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def parser() -> argparse.ArgumentParser:
         help="the folder for the record, instead of benchmarks/records",
     )
     result.add_argument("--dry-run", action="store_true", help="run on a CPU, with tiny shapes")
-    result.add_argument("--tune", action="store_true", help="sweep the softmax's launches instead")
+    result.add_argument("--tune", action="store_true", help="only compare the softmax's launches")
     result.add_argument(
         "--commit", metavar="SHA", help="the commit of this copy, if it has no .git"
     )

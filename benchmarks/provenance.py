@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 ROOT = Path(__file__).resolve().parents[1]
-# float32 lanes of a multiprocessor, for each compute capability with another number than 128 (CUDA
+# float32 lanes of a multiprocessor, for each compute capability that does not have 128 lanes (CUDA
 # C++ Programming Guide, "Arithmetic Instructions"); a multiply-add on each is two FLOPs a cycle
 _LANES = {(7, 0): 64, (7, 5): 64, (8, 0): 64}
 

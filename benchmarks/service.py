@@ -135,7 +135,7 @@ def attack(asker: Asker, end: float, figures: Figures, seed: int) -> None:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the measurement and print its figures; return 1 if an honest learner saw an error."""
+    """Run the measurement and print its results; return 1 if an honest learner saw an error."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--learners", type=int, default=200)
     parser.add_argument("--minutes", type=float, default=1.0, help="the length of each measurement")

@@ -66,7 +66,10 @@ def lay_out(
 def fill(
     shape: tuple[int, ...], values: str, dtype: torch.dtype, generator: torch.Generator
 ) -> Tensor:
-    """Return float64 numbers within the range of `dtype`. A single unusual row is the last row."""
+    """Return float64 numbers within the range of `dtype`.
+
+    If `values` asks for one unusual row, it is the last row.
+    """
     x = torch.randn(shape, generator=generator, dtype=torch.float64)
     if not x.numel():
         return x

@@ -157,7 +157,8 @@ def copies(
 def copy_bandwidth(context: Context) -> dict[str, Any]:
     """Return the bytes that the fastest of some large copies reads and writes in a second.
 
-    An operation that memory limits can't be faster. The largest copy isn't the fastest.
+    An operation whose speed depends only on memory can't be faster. The largest copy isn't always
+    the fastest.
     """
     sizes = (2**12,) if context.dry_run else (2**27, 2**28, 2**30)
     found = []

@@ -136,7 +136,7 @@ def _attentions(context: Context, dtype: torch.dtype) -> list[dict[str, Any]]:
 def _timed(
     context: Context, work: str, size: int, flops: int, ways: dict[str, Callable[[], Tensor]]
 ) -> list[dict[str, Any]]:
-    """Return a case for each way: seconds, FLOP/s, and its distance from the first way."""
+    """Return a case for each way: seconds, FLOP/s, and the distance from the first way's result."""
     cases = []
     expected = next(iter(ways.values()))().float()
     for way, call in ways.items():

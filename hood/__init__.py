@@ -5,7 +5,7 @@ rooms above it in this list, and from the modules beside the rooms:
 
     judge       exercises, their cases, verdicts, and the texts about verdicts
     learner     a learner's notebook: verdicts in it, progress, copies that are kept up to date
-    grader      makes verdicts from other people's notebooks: sandboxes, and the workers of a batch
+    grader      judges other people's notebooks: sandboxes, and the workers of a batch
     classroom   a class: rules, hand-ins that count, report, feedback, marking, the service
     authoring   makes notebooks from text: build, site, bundle, and the proof that checks are right
 

@@ -70,7 +70,7 @@ COMMANDS = {
     ),
     "claims": (
         "hood.authoring.proof.claims",
-        "count the points that rest on rules, or on claims of a learner's process",
+        "count the points that rest on claims of a learner's process, or on rules for work by hand",
     ),
     "grade": (
         "hood.classroom.recording.command",
@@ -86,7 +86,7 @@ COMMANDS = {
     ),
     "serve": (
         "hood.classroom.service.command",
-        "run the service that gives verdicts while learners work, with or without JupyterHub",
+        "run, with or without JupyterHub, the service that gives verdicts while learners work",
     ),
     "course": (
         "hood.classroom.results.command",
@@ -94,7 +94,7 @@ COMMANDS = {
     ),
     "backup": (
         "hood.classroom.backup.save",
-        "save everything that the results of a class depend on in one file",
+        "save in one file everything that the results of a class depend on",
     ),
     "restore": ("hood.classroom.backup.restore", "restore the files from a backup"),
     "report": ("hood.classroom.report.command", "make a page and a CSV file about a graded lab"),
@@ -105,7 +105,7 @@ FOUND = {
     "work": "a copy could not be brought up to date",
     "check": "a graded cell is missing or gave no verdict",
     "selftest": "a check gives a wrong verdict on a stored answer",
-    "mutants": "a check does not notice a change, or the answers allow a change that is wrong",
+    "mutants": "a check does not notice a change, or an entry of `same` or `free` is wrong",
     "grade": "a submission got no verdict, or a lab could not be graded",
     "demo": "a score differs from the predicted score",
     "doctor": "the machine cannot run sandboxes, or other accounts can read answers",
@@ -118,7 +118,7 @@ STATUSES = {
     1: "the command ran and found a problem",
     2: "the command could not run; its message says why",
     130: "the command was interrupted",
-    NOBODY_READS: "the program that read the output ended early, such as `head`",
+    NOBODY_READS: "the program that read the output, such as `head`, ended early",
 }
 
 

@@ -135,7 +135,7 @@ def on_site(page: str, url: str) -> str:
 
 
 def docname_of(path: str) -> str | None:
-    """Return a built notebook's address on the site, without ``.html``; None without a page."""
+    """Return a built notebook's address on the site, without ``.html``; None if it has no page."""
     match PurePosixPath(path).parts:
         case ("notebooks", name) if name.endswith(".ipynb"):
             stem = name.removesuffix(".ipynb")

@@ -85,7 +85,7 @@ def course_folder() -> Path:
 
     If the variable ``HOOD_COURSE`` is set, it names the folder. If not, the folder is the nearest
     folder with a ``course.toml``: the working directory, or a folder above it. If there is no such
-    folder, it is the engine's folder.
+    folder, the engine's folder is used.
     """
     if named := os.environ.get(VARIABLE):
         return Path(named).resolve()

@@ -13,7 +13,7 @@ BLANK = (f'NotImplementedError("{STUB}")', *UNANSWERED)
 FURTHER = re.compile(r"^\*Further, ", re.MULTILINE)
 # The header of a graded cell in a lab's text, with the exercise's name.
 GRADED = re.compile(r'^# %%.*\btest="([^"]+)"', re.MULTILINE)
-# Marks around what learners do not get: solutions, hidden tests, mark schemes.
+# Markers around what learners do not get: solutions, hidden tests, mark schemes.
 BEGIN_SOLUTION, END_SOLUTION = "### BEGIN SOLUTION", "### END SOLUTION"
 BEGIN_HIDDEN, END_HIDDEN = "### BEGIN HIDDEN TESTS", "### END HIDDEN TESTS"
 BEGIN_SCHEME, END_SCHEME = "=== BEGIN MARK SCHEME ===", "=== END MARK SCHEME ==="

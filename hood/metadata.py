@@ -24,7 +24,7 @@ JUDGED = "judged"
 COPY = "copy"  # the original of a learner's copy
 # The MIME type of an output with a view's pictures. The view shows them without Python.
 FRAMES_MIME = "application/vnd.open-the-hood.frames+json"
-# A tag that nbconvert, nbclient and JupyterLab know: they continue after an error in this cell.
+# A tag of a cell. nbconvert, nbclient and JupyterLab continue after an error in such a cell.
 MAY_RAISE = "raises-exception"
 
 

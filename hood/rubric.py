@@ -43,15 +43,15 @@ class Rubric:
 
 
 def read_rubric(source: str, begin: str, end: str) -> tuple[str, Rubric]:
-    """Return a question's text without its rubric, and the rubric, which may be empty.
+    """Split a question's text: return the question alone, and the rubric, which may be empty.
 
     An item may end with its points in brackets. Otherwise the text before the items says how many
     points each item gives, or how many points several ticked items give together. The patterns
     above show the accepted forms.
 
     Args:
-        begin: nbgrader's mark on the line where the rubric begins.
-        end: nbgrader's mark on the line where the rubric ends.
+        begin: nbgrader's marker on the line where the rubric begins.
+        end: nbgrader's marker on the line where the rubric ends.
     """
     question: list[str] = []
     scheme: list[str] = []

@@ -38,7 +38,7 @@ def seen(said: str) -> str:
 
 
 def mapping(raw: Any) -> dict[str, Any]:
-    """Return a JSON object, uncut; an empty object for anything else."""
+    """Return a JSON object without shortening it; an empty object for anything else."""
     return raw if isinstance(raw, dict) else {}
 
 

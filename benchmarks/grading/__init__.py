@@ -1,1 +1,1 @@
-"""Compare the speed of grading with plain nbgrader: `python -m benchmarks.grading`."""
+"""Compare the grader's speed with plain nbgrader's: `python -m benchmarks.grading`."""

@@ -1,9 +1,9 @@
-"""Compare the speed of grading a class with plain nbgrader, on this machine and in one run.
+"""Compare how fast the grader and plain nbgrader grade a class, on this machine and in one run.
 
-    python -m benchmarks.grading                      two torch labs, a lab that compiles; minutes
-    python -m benchmarks.grading --quick              the same path in less than a minute, roughly
+    python -m benchmarks.grading                      two torch labs and one that compiles; minutes
+    python -m benchmarks.grading --quick              small runs, less than a minute; rough numbers
     python -m benchmarks.grading --lab 02_autograd    another torch lab in place of the two
-    python -m benchmarks.grading --json FILE          the figures as JSON, too
+    python -m benchmarks.grading --json FILE          the numbers as JSON, too
 
 No real course is touched: the classes are invented, in temporary folders.
 """
@@ -57,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def measure(phases: Sequence[Path], options: argparse.Namespace, console: Console) -> dict:
-    """Return all figures, as in the JSON file. phases: the folders of torch labs."""
+    """Return all numbers, as in the JSON file. phases: the folders of torch labs."""
     torch_plan = QUICK if options.quick else TORCH_LAB
     if options.count:
         torch_plan = torch_plan.with_count(options.count)
@@ -104,7 +104,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--count", type=_two_or_more, metavar="N", help="submissions in the larger runs"
     )
-    made.add_argument("--quick", action="store_true", help="use small runs; the figures are rough")
+    made.add_argument("--quick", action="store_true", help="use small runs; the numbers are rough")
     made.add_argument("--json", type=Path, metavar="FILE")
     return made
 

@@ -47,7 +47,7 @@ class Course:
 
 
 def make_course(root: Path, phase: Path) -> Course:
-    """Make a course without students, with one lab, which is in its gradebook.
+    """Make a course without students. Its gradebook has one lab.
 
     phase: the folder with the lab's text and checks
     """

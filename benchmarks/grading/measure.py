@@ -22,7 +22,7 @@ NEW = "r"  # the first letter of the ids whose execution is replayed
 class Plan:
     """The number of submissions of each run.
 
-    From two runs with a cold start follows the cost of one more submission.
+    Two runs with a cold start give the cost of one more submission.
 
     plain: nbgrader without settings; nbgrader: nbgrader with our settings; batch: `python -m hood
     grade` with one worker; two: with two workers;
@@ -43,7 +43,7 @@ class Plan:
 
 
 def lab_figures(where: Path, phase: Path, plan: Plan, console: Console) -> dict[str, Any]:
-    """Return all figures of one lab. where: a new folder for two courses."""
+    """Return all measured numbers of one lab. where: a new folder for two courses."""
     with console.status(f"{phase.name}: making two courses"):
         ours = make_course(where / "ours", phase)
         stock = stock_copy(ours, where / "stock")

@@ -74,7 +74,7 @@ class Recording:
     """The milliseconds of one submission in a class of `size` students.
 
     record: the median time to write its files and its transaction
-    whole: the command's wall-clock time for each submission, with its start and end
+    whole: the command's wall-clock time, from start to end, divided by the number of submissions
     """
 
     size: int

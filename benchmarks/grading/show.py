@@ -1,4 +1,4 @@
-"""Print the figures as tables, with the aims beside them."""
+"""Print the measured numbers as tables, with the aims beside them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def show(console: Console, figures: dict[str, Any]) -> None:
     console.print(
         f"{machine['processors']} processors, load {machine['load before']} before the run, "
         f"Python {machine['python']}, torch {machine['torch']}; {figures['seconds']} s in all"
-        + ("; a quick run, so the figures are rough" if machine["quick"] else "")
+        + ("; a quick run, so the numbers are rough" if machine["quick"] else "")
     )
     for lab in figures["labs"]:
         _runs(console, lab)
@@ -98,7 +98,7 @@ def _classes_graded(runs: dict[str, list[Run]]) -> list[tuple[str, Run]]:
 def _classes(console: Console, found: list[dict[str, float]]) -> None:
     table = _table(
         "Large classes: more submissions, whose execution is replayed",
-        *("class of", "ms to record one", "ms for one in all", "aim to record"),
+        *("class of", "ms to record one", "ms for one, whole command", "aim to record"),
     )
     for one in found:
         cells = f"{one['size']:,}", f"{one['record']:.1f}", f"{one['whole']:.0f}"

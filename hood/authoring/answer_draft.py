@@ -14,7 +14,10 @@ from hood.judge.checks.lab_solution import bare
 
 FEW = 3  # the most lines that edits change; for more lines, the whole code is easier to read
 TODO = "TODO"  # the build refuses a sentence that begins with this word
-SAYS = f"{TODO}: say in a sentence what the result is, for all code with these results."
+SAYS = (
+    f"{TODO}: say in a sentence what the result is. The sentence must be true for all code with "
+    "these results."
+)
 Definition = ast.FunctionDef | ast.ClassDef
 Statement = ast.Import | ast.ImportFrom | ast.Assign | ast.AnnAssign
 
@@ -138,7 +141,7 @@ def free_names(code: str) -> list[str]:
 
 
 def edits_between(solution: Mapping[str, str], code: str) -> list[list[str]]:
-    """Return the edits that turn the lab's solution into an answer; empty if they are too many.
+    """Return the edits that turn the lab's solution into an answer; empty if there are too many.
 
     ``solution`` has the lab's functions as :func:`hood.judge.checks.lab_solution.bare` gives them.
     """

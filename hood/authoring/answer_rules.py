@@ -86,7 +86,7 @@ def says_faults(_check: Check, entries: Entries) -> Faults:
 
 
 def name_faults(_check: Check, entries: Entries) -> Faults:
-    """A right and a wrong answer may not have the same name."""
+    """A right and a wrong answer must not have the same name."""
     for name in entries.get("right", {}):
         if name in entries.get("wrong", {}):
             yield (

@@ -218,7 +218,7 @@ def learner_files(
 
 
 def left_out(root: Path, chosen: Sequence[PhasePaths], now: datetime) -> dict[str, str]:
-    """Return the labs that a class's learners may not have yet, each with the reason."""
+    """Return the labs that a class's learners must not have yet, each with the reason."""
     file = read_course_file(root)
     labs = dict.fromkeys(page.name for page in chosen if page.name != START and page.lab.exists())
     return {lab: why for lab in labs if (why := why_not_out(file, lab, now))}

@@ -18,7 +18,7 @@ MOST = 12  # misconceptions that are listed
 def print_summary(
     console: Console, title: str, graded: list[Graded], stories: dict[str, str]
 ) -> None:
-    """Print all tables for one lab; ``stories`` says, by student id, what happened.
+    """Print all tables for one lab; ``stories`` describes each student's hand-in, by student id.
 
     The grading has already printed which submissions need a person.
     """

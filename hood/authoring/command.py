@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     mode.add_argument(
         "--from-notebooks",
         action="store_true",
-        help="copy changes that were made in built notebooks into the texts",
+        help="copy the changes of built notebooks back into the texts",
     )
     parser.add_argument(
         "--force",

@@ -128,7 +128,7 @@ def _show(root: Path, lab: str, learners: Sequence[Learner], console: Console) -
 
 
 def _remove(root: Path, lab: str) -> None:
-    """Remove an earlier run's files, submissions, and students who now have no submissions."""
+    """Remove an earlier run's files and submissions, and its students with no other submission."""
     course = open_course(root)
     for step in STEPS:
         for student in course.students(step, lab):

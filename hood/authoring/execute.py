@@ -140,23 +140,23 @@ def output_problems(text: Text, notebook: NotebookNode, size: int) -> Iterator[P
             for _, element in silent_images("".join(data.get("text/html", ""))):
                 yield at(text, cell, f"the output has {element} without alternative text")
             if WIDGET in data:
-                message = "the output has a live widget: show a static figure in the build"
+                message = "the output has a live widget: show a static picture in the build"
                 yield at(text, cell, message)
     yield from number_problems(text, notebook)
     if size >= LARGEST:
         message = (
             f"the built notebook has {size:,} bytes, expected under {LARGEST:,}: use fewer "
-            "or smaller figures"
+            "or smaller pictures"
         )
         yield Problem(text.path, 1, message)
 
 
 def number_problems(text: Text, notebook: NotebookNode) -> Iterator[Problem]:
-    """Yield each number that a text repeats from an output, and that the output does not have.
+    """Yield a problem for each tag with a number that its cell, or the outputs above it, lack.
 
-    A cell of the text names such numbers in tags, for example "printed 37". The number must be in
-    the cell and in an output between the last heading and the cell. The output may have more
-    decimals than the text.
+    A tag such as "printed 37" says that the cell repeats this number from an output. The number
+    must be in the cell and in an output between the last heading and the cell. The output may have
+    more decimals than the text.
     """
     outputs: list[str] = []
     for cell, node in zip(text.cells, notebook.cells, strict=True):

@@ -111,7 +111,7 @@ def _placed(phase: PhasePaths, lab: Text, check: Check, fault: Fault, message: s
 
 
 def _line_in_check(files: list[Path], check: Check, fault: Fault) -> tuple[Path, int]:
-    """Return the file and line of a check's code that cause a fault, else the check's line."""
+    """Return the file and line of the code that causes a fault, or else of the check."""
     if fault.error and (place := place_of(fault.error, files))[1] > 1:
         return place
     for path in files:

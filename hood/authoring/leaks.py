@@ -3,8 +3,8 @@
 Each statement of hidden code, and each line of a mark scheme, is searched for in the released code,
 comments and prose. Spaces and the kind of quotes don't matter.
 
-A lab may show a statement on purpose, such as a line of code to be corrected. Then a comment that
-begins with "shown" marks the statement in the hidden region. Only the instructor sees this comment.
+A lab may show a statement on purpose, such as a line of code to be corrected. In the hidden
+region, this statement then has a comment that begins with "shown", which only the instructor sees.
 """
 
 from __future__ import annotations

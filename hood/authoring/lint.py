@@ -144,7 +144,7 @@ def length_problems(text: Text) -> Iterator[Problem]:
 
 
 def preload_setting() -> dict[str, tuple[Callable[[Any], bool], str]]:
-    """Return the setting `preload`: a list of groups of modules that the course defines."""
+    """Return what the setting `preload` may be: a list of the course's groups of modules."""
     groups = of_course().groups
     return {
         # groups of modules to import before the lab's kernels start; the course defines them

@@ -1,4 +1,4 @@
-"""If a text names a lesson, a section of a lesson, a lab or a file, it must exist.
+"""A lesson, a section of a lesson, a lab or a file must exist if a text names it.
 
 Only prose is read. `stated` checks references to exercises of the same lab.
 """
@@ -48,7 +48,7 @@ def link_faults(phase: PhasePaths, prose: str) -> Iterator[Fault]:
 
 
 def anchors(page: PhasePaths, path: Path) -> set[str]:
-    """Return the link fragments of a text's headings; a heading counts at the start of a cell."""
+    """Return the link fragments of the headings that are at the start of a text's cells."""
     cells = parse(page.relative(path), path.read_text(encoding="utf-8")).cells
     heads = [re.match(r"#+ (.+)", cell.source) for cell in cells if cell.kind == "markdown"]
     return {anchor(head[1]) for head in heads if head}
@@ -72,7 +72,7 @@ def file_faults(phase: PhasePaths, prose: str) -> Iterator[Fault]:
 
 
 def folders_with_texts(root: Path) -> set[str]:
-    """Return those folders of a course from which prose may name files."""
+    """Return the folders of a course whose files must exist if prose names them."""
     about = course(root)
     return {
         "phases",

@@ -161,7 +161,7 @@ def name_problem(phase: PhasePaths, lab: Text, name: str) -> str:
 
 
 def first_section(lesson: Text) -> str:
-    """Return a lesson's first heading to which a link can lead: of a section, or else the title."""
+    """Return the heading of a lesson's first section that a link can lead to, or else the title."""
     cells = (cell.source for cell in lesson.cells if cell.kind == "markdown")
     found = [match for source in cells if (match := HEADING.match(source))]
     below = [match for match in found if match[1] != "#"]

@@ -48,7 +48,10 @@ from hood.verdict import Cause, Status, Verdict
 
 SEEDS = 3
 MOST_SECONDS = 60  # of processor time, if there is no sandbox
-ENDLESS = "stored answers must end, because the build runs them. A verdict names a timeout itself"
+ENDLESS = (
+    "stored answers must end, because the build runs them. A timeout needs no misconception: a "
+    "verdict names every timeout"
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -235,8 +238,8 @@ def refused(check: Check, verdicts: Sequence[Verdict]) -> str:
         found[part.name].add(part.earned)
     if chance := [name for name, earns in found.items() if len(earns) > 1]:
         return (
-            f"the answer earns the points of {', '.join(chance)} only with some random numbers. "
-            "Add a case that shows the mistake in every run"
+            f"the answer earns the points of {', '.join(chance)} in some runs but not in others, "
+            "because each run draws its own cases. Add a case that shows the mistake in every run"
         )
     slow = [p.name for one in verdicts for p in one.parts if p.cause is Cause.TIMEOUT]
     if slow:

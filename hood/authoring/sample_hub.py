@@ -30,7 +30,7 @@ def main() -> int:
     folder = root / "build" / "hub"
     proxy = find_proxy(root / ".venv" / "proxy")
     password = secrets.token_urlsafe(6)
-    print("The hub starts in some seconds. Log in at http://localhost:8000", end=" ")
+    print("The hub starts in a few seconds. Log in at http://localhost:8000", end=" ")
     print(f"with any name, or with the name teacher. The password is {password}")
     environment = prepare(root, folder) | {
         "OPEN_THE_HOOD_PASSWORD": password,

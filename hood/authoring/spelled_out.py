@@ -18,7 +18,7 @@ from hood.authoring.leaks import SHOWN, WORK, released_lines
 from hood.authoring.notebooks.regions import parse_block, regions_of
 from hood.authoring.notebooks.text import Problem, Text, TextCell, at
 
-# The largest share of a solution's work in one cell. docs/authors/the-build.md has figures.
+# The largest share of a solution's work in one cell. docs/authors/the-build.md has measurements.
 MOST = 0.5
 FENCED = re.compile(r"^(```|~~~)\w*\n(.*?)^\1", re.MULTILINE | re.DOTALL)
 SPAN = re.compile(r"`([^`\n]+)`")

@@ -5,8 +5,8 @@ Each package imports only from the packages above it in this list:
     formats       reads and writes tables, and defines how pages look
     rules         applies `course.yml` (dates, lateness, groups, totals) to plain data
     gradebook     reads and writes nbgrader's database, and reads the graded files
-    hand_ins      collects hand-ins from nbgrader's exchange and from LMSs, and keeps them all
-    results       runs `course`, computes the points that count, and writes tables for platforms
+    hand_ins      collects hand-ins from nbgrader's exchange and from LMSs, and keeps every hand-in
+    results       runs `course`, computes the points that count, and writes tables for LMSs
     recording     runs `grade`, which chooses hand-ins, grades them, and records the results
     report        makes the class report
     feedback      makes each learner's feedback page

@@ -38,10 +38,10 @@ def learners_and_others(root: Path) -> list[str]:
 
 
 def open_places(root: Path) -> Iterator[tuple[Path, Path, str]]:
-    """Yield each place that any account can read, with a readable path in the place and a command.
+    """Yield each place that any account can read, a readable path in it, and a command to close it.
 
-    A place is a file or folder of a course. The command takes the right to read the place from
-    other accounts.
+    A place is a file or folder of a course. After the command, other accounts can no longer read
+    the place.
     """
     course = open_course(root)
     directory = course.directory

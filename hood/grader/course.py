@@ -44,7 +44,7 @@ class Course:
     directory: CourseDirectory
 
     def folder(self, step: str, student: str, lab: str) -> Path:
-        """Return the folder of a student and lab in ``submitted``, ``autograded`` or ``source``."""
+        """Return a student's folder for a lab in ``submitted``, ``autograded`` or ``source``."""
         name = getattr(self.directory, f"{step}_directory")
         return Path(self.directory.format_path(name, student, lab))
 

@@ -48,7 +48,7 @@ class RunRecord:
     seconds: float | None = None  # the run's duration by the clock
     notes: tuple[Note, ...] = ()  # about changes before grading
     python: str = ""  # the learner's Python version, according to the submission
-    # the points before a request for a regrade, in words, by exercise
+    # for each exercise, in words: the points before a request for a regrade
     earlier: Mapping[str, str] = field(default_factory=dict)
     # whether only requests for a regrade are new since the earlier grading
     only_asks: bool | None = None

@@ -11,7 +11,7 @@ person's own code is judged in that person's notebook.
     verdicts      draws and runs the cases; `verdicts.judge` makes the verdict
     source        reads an answer's code, for exercises that forbid ready-made functions
     examples      finds small failing calls, and writes them as lines to paste
-    report        writes a verdict in words; `card` draws it; `backquotes` shows it on a page
+    report        writes a verdict in words; `card` draws it; `backquotes` turns its words into HTML
     verify        judges a person's own notebook; `history` saves the cells, `watched` limits calls
     solutions     makes the page of a worked solution
 """

@@ -28,12 +28,12 @@ class Ran:
     at: float = 0.0  # when it began, in seconds since 1970; 0 if unknown
 
 
-_cells: dict[str, Ran] = {}  # by the cell's id, in the order of the last runs
+_cells: dict[str, Ran] = {}  # by the cell's id; the cell that ran last comes last
 _ids: dict[str, int] = {}  # by variable name, the `id()` of the value after the last cell
 
 
 def cells() -> dict[str, Ran]:
-    """Return the cells by their ids, in the order of their last runs."""
+    """Return a dict from the cells' ids to the cells. The cell that ran last comes last."""
     return dict(_cells)
 
 

@@ -79,7 +79,7 @@ class VerdictReport:
         return "\n".join(lines)
 
     def heard(self) -> str:
-        """Return a new verdict in words to hear: the points, and the first mistake."""
+        """Return what a screen reader says of a new verdict: the points, and the first mistake."""
         verdict = self.verdict
         wrong = next((part for part in self.parts() if part.status is Status.WRONG), None)
         said = [verdict.problem] if not verdict.parts else []

@@ -1,7 +1,7 @@
 """``verify``: the function that the hidden line of a graded cell calls.
 
-The function runs the check that the call names, shows a short report, and returns the earned
-points. nbgrader reads this float as partial credit.
+The function runs the check that the call names, shows a short report, and returns the earned points
+as a float, which nbgrader reads as partial credit.
 """
 
 from __future__ import annotations

@@ -11,12 +11,13 @@ from types import TracebackType
 from typing import Any
 
 FIRST, LAST = 8, 8  # frames of an error that are shown
-# Shown errors of a chain. In a chain, each error was raised while the error before it was handled.
+# The number of errors that are shown of a chain. In a chain, each error was raised while the error
+# before it was handled.
 ERRORS = 4
 
 
 def shortened(trace: TracebackType | None) -> tuple[TracebackType | None, int]:
-    """Return a traceback with the first and last frames, and the number of frames left out.
+    """Return a traceback of the first and last frames, and how many frames it leaves out.
 
     ``trace`` itself does not change: ``%debug`` needs it.
     """

@@ -110,7 +110,7 @@ class Changes:
     new: list[str] = field(default_factory=list)
     back: list[str] = field(default_factory=list)
     gone: list[str] = field(default_factory=list)
-    marks: int = 0  # cells that got nbgrader's marks back
+    marks: int = 0  # cells that got nbgrader's metadata back
     each: list[str] = field(default_factory=list)  # sentences about one cell
     at_all: list[str] = field(default_factory=list)  # sentences about the copy
 
@@ -125,7 +125,7 @@ class Changes:
             ),
         )
         grouped = [f"{what}: {some(names)}." for what, names in lists if names]
-        back = f"An editor had removed nbgrader's marks from {self.marks} cells. They are back."
+        back = f"An editor had removed nbgrader's metadata from {self.marks} cells. It is back."
         return [*self.at_all, *([back] if self.marks else []), *grouped, *self.each]
 
 
@@ -271,7 +271,7 @@ def label(cell: NotebookNode) -> str:
 
 
 def plain(cell: NotebookNode) -> NotebookNode:
-    """Return a cell as the learner's own cell: without nbgrader's marks, and with a new id."""
+    """Return a cell as the learner's own cell: without nbgrader's metadata, and with a new id."""
     made = copy.deepcopy(cell)
     for key in ("nbgrader", "deletable", "editable"):
         made.metadata.pop(key, None)

@@ -4,7 +4,7 @@ The clock is above the cell's outputs, and disappears when the cell ends. In the
 empty output is in the clock's place.
 
 JupyterLab lets no screen reader read out a new output. So words about a new verdict also go through
-the clock's place: a handler there adds them to a log of the page, which is read out.
+the clock's place: a handler there adds the words to a log of the page, which is read out.
 
 Importing this module starts the clock. `utils.views` imports it for lessons, and `check` for labs.
 A build and the grading of a class have no clock, because nobody watches them.
@@ -24,9 +24,9 @@ from hood.audience import can_move
 
 UNNOTICED = 2.0  # after this many seconds, a cell gets a clock
 EVERY = 0.5  # seconds between two updates of the clock
-# A log must be in the page before its lines, or a screen reader misses them. Every second line ends
-# in a space, because Orca leaves out a line that is the same as the last one. The browser calls the
-# handler even if the cell has ended and its output is already replaced.
+# The log must be in the page before a line is added, or a screen reader misses the line. Every
+# second line ends in a space, because Orca leaves out a line that is the same as the last one. The
+# browser calls the handler even if the cell has ended and its output is already replaced.
 HEARD = """
 const log = document.getElementById('open-the-hood-log') ?? document.createElement('div');
 const line = document.createElement('div');

@@ -61,8 +61,8 @@ def check(name: str) -> None:
 
     The verdict says which parts are right, names the mistake if it is known, gives a small call
     that fails, and links to the section of the lesson. If the environment names a class's service,
-    the cells are sent to the service. Otherwise, nothing is recorded or sent. Raises LookupError if
-    the course has no exercise of this name.
+    the cells are sent to the service. Otherwise, nothing is sent, and no grade is recorded. Raises
+    LookupError if the course has no exercise of this name.
     """
     if judges := _judges(ABSENT):
         judges.show_verdict(name)
@@ -72,9 +72,10 @@ def check(name: str) -> None:
 def solution(name: str) -> None:
     """Show a worked solution of the exercise `name`, folded: code, reasons, other solutions.
 
-    :func:`check` shows it below a full verdict. For a question in words, show a model answer and
-    its rubric. The start page lists each exercise whose solution was shown before its answer was
-    right. A class's copy of the course has no solutions, because it does not have the checks.
+    :func:`check` shows the same solution below a verdict with full points. For a question in words,
+    show a model answer and its rubric. The start page lists each exercise whose solution was shown
+    before its answer was right. A class's copy of the course has no solutions, because it does not
+    have the checks.
     """
     if judges := _judges(UNSOLVED):
         judges.show_solution(name)

@@ -85,7 +85,9 @@ def explained(question: str, code: Iterable[str], verdict: str) -> str:
     if verdict:
         parts.append(f"What its check said:\n\n{fenced(verdict, 'text')}")
     else:
-        parts.append("The check has not run on this answer, or the notebook was not saved since.")
+        parts.append(
+            "The check has not run on this answer, or the notebook was not saved after the check."
+        )
     return "\n\n".join(parts)
 
 

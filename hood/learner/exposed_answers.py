@@ -64,7 +64,7 @@ def entered(place: Path) -> bool:
 
 
 def open_to_others(place: Path) -> Path | None:
-    """Return a file at or below a place that any account of this machine can read, or None."""
+    """Return a file, at or below a place, that every account here can read; None without one."""
     place = place.resolve()
     return first_read(place, others_read) if entered(place) else None
 

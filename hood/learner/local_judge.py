@@ -1,6 +1,6 @@
 """Judge in the learner's own notebook, in a copy of the course that has the checks.
 
-The verdict is shown with a link to the lesson, if there is one, and with the next step. Nothing is
+The verdict is shown with a link to the lesson, if there is one, and with the next step. No grade is
 recorded.
 """
 
@@ -64,7 +64,7 @@ def show_verdict(name: str) -> None:
             verdict = judged(check, check.thing_in(defined))
     except KeyboardInterrupt:
         raise CellStopped(
-            f"{name}: you stopped its check, so there is no verdict. The rest of this cell did not "
+            f"{name}: you stopped the check, so there is no verdict. The rest of this cell did not "
             "run."
         ) from None
     where = Path.cwd()

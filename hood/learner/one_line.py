@@ -1,10 +1,10 @@
 """End a notebook's cell with one line instead of a less helpful traceback.
 
-Two errors need no traceback. One is a stub that is not filled in. The other is a missing name from
-a cell above, if this kernel has not run that cell (for example after a kernel died). A course may
-add other errors (`errors` in its `course.toml`), such as a compilation on a machine without a
-compiler. An error below a verdict in the same cell needs no traceback either: the verdict has
-explained it. The cell still ends in an error, so that Run All and Validate notice it.
+Two errors need no traceback. One is a stub that is not filled in. The other is a missing name that
+a cell above defines, if this kernel has not run that cell (for example after a kernel died). A
+course may add other errors (`errors` in its `course.toml`), such as a compilation on a machine
+without a compiler. An error below a verdict in the same cell needs no traceback either: the verdict
+has explained it. The cell still ends in an error, so that Run All and Validate notice it.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def line_for(error: BaseException, trace: Any) -> str:
         return f"{name}: not written yet. Replace its `raise` line with your answer."
     if type(error) is NameError and error.name and not_run_yet(error.name):
         return textwrap.fill(
-            f"`{error.name}` is not defined: the cell above that defines it has not run in this "
+            f"`{error.name}` is not defined: a cell above defines it, but has not run in this "
             "kernel. If a kernel died, the new kernel is empty. Choose Run → Run All Above "
             "Selected Cell, then run this cell again.",
             COLUMNS,

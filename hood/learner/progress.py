@@ -180,7 +180,7 @@ def _is_old(original: Path, mine: Path) -> bool:
 
 
 def _best(versions: list[LabProgress]) -> LabProgress:
-    """Return a lab's first version. For each exercise, take the best state in any version."""
+    """Return a lab's first version, in which each exercise has its best state of all versions."""
     first, *others = versions
     if first.trouble:
         return first

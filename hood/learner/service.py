@@ -84,7 +84,7 @@ def show_verdict(name: str) -> None:
     while said["state"] in ("waiting", "running") and time.monotonic() < end:
         if said["state"] == "waiting" and said["place"]:
             place, seconds = said["place"], said["seconds"]
-            before = f"{place} in the queue before yours"
+            before = f"checks in the queue before yours: {place}"
             cell_clock.say(f"checking {name}: {before}, about {seconds:.0f} s")
         said = _json(f"jobs/{said['id']}?wait={HELD}")
     if said["state"] == "replaced":

@@ -117,13 +117,13 @@ HONEST = "def corner(x):\n    return x.as_strided((2, 2), x.stride(), x.storage_
 CHEAT = "def corner(x):\n    return torch.from_numpy(x.numpy()[:2, :2])"
 
 
-@attack(tells="binds the name `corner` without showing")
+@attack(tells="binds `corner`, although")
 def writes_one_answer_and_runs_another(work: Work) -> None:
     """Replaces the readable answer by another one, in a string that is executed below it."""
     work.answer("corner", f"{HONEST}\nexec({CHEAT!r})")
 
 
-@attack(tells="binds the name `corner` without showing")
+@attack(tells="binds `corner`, although")
 def replaces_the_answer_by_its_name(work: Work) -> None:
     """Replaces the answer through the dict of all names, in a later cell."""
     work.answer("corner", HONEST)
@@ -132,7 +132,7 @@ def replaces_the_answer_by_its_name(work: Work) -> None:
     )
 
 
-@attack(tells="binds the name `corner` without showing")
+@attack(tells="binds `corner`, although")
 def lets_automagic_run_a_file(work: Work) -> None:
     """Replaces the answer in a file, run by a line that Python parses as a subtraction."""
     (work.folder / "cheat.py").write_text(f"import torch\n{CHEAT}")
@@ -140,7 +140,7 @@ def lets_automagic_run_a_file(work: Work) -> None:
     work.before("corner", "run -mcheat")
 
 
-@attack(tells="binds the name `corner` without showing")
+@attack(tells="binds `corner`, although")
 def runs_code_in_a_shell_line(work: Work) -> None:
     """Replaces the answer in the braces of a shell line."""
     work.first(f"TEXT = {CHEAT!r}")
@@ -148,7 +148,7 @@ def runs_code_in_a_shell_line(work: Work) -> None:
     work.before("corner", "!echo {get_ipython().ex(TEXT)}")
 
 
-@attack(tells="binds the name `corner` without showing")
+@attack(tells="binds `corner`, although")
 def replaces_the_answer_before_the_question(work: Work) -> None:
     """Replaces the answer when the graded cell begins, in a handler of an IPython event."""
     work.answer("corner", HONEST)

@@ -216,7 +216,7 @@ def test_a_fresh_kernel_says_what_to_run(desk, lab, mine):
     page.locator(".jp-Dialog .jp-mod-accept").click()
     opened(page, NOTEBOOK)
     run(page, graded)
-    expect(graded).to_contain_text("`check` is not defined: the cell above that defines it")
+    expect(graded).to_contain_text("`check` is not defined: a cell above defines it")
     expect(graded).not_to_contain_text("Traceback")
 
 

@@ -237,7 +237,7 @@ def test_lost_metadata_is_restored_and_nothing_is_called_new(place, capsys):
     saved(place, worked_on(place), old_vscode)
     now, said = again(place, capsys)
     assert "New or changed" not in said
-    assert "An editor had removed nbgrader's marks from 22 cells. They are back." in said
+    assert "An editor had removed nbgrader's metadata from 22 cells. It is back." in said
     assert marks(now) == marks(RELEASE)
     saved(place, now, no_record)
     assert again(place, capsys)[1] == (

@@ -44,12 +44,12 @@ def new_lora(
     alpha: float,
     x: Tensor,
 ) -> dict[str, Any]:
-    """Return what ``LoRA(layer, rank, alpha)`` is before its first step.
+    """Return facts about a new ``LoRA(layer, rank, alpha)``, before any training.
 
-    ``start`` is its output, and ``shapes`` are those of its state dict. ``made`` has facts: whether
-    ``B`` has only zeros, whether ``A`` has any other number, whether its numbers are random and new
-    in each layer, whether both have the dtype of ``weight``, whether ``base`` is the layer, and
-    which parameters require a gradient.
+    ``start`` is its output for x, and ``shapes`` has the shapes of the tensors in its state dict.
+    ``made`` says whether ``B`` has only zeros, whether ``A`` has any other number, whether the
+    numbers of A are random and new in each LoRA, whether A and B have the dtype of ``weight``,
+    whether ``base`` is ``layer``, and which parameters require a gradient.
     """
     layer = _linear(weight, bias)
     made = functions["LoRA"](layer, rank, alpha)
@@ -89,7 +89,7 @@ def played_lora(
     upstream: the gradient of the output. If it is given, there is a backward before the steps.
 
     ``outputs`` has the output for x before the first step and after each step, and ``weights`` has
-    the weight of the base layer at these moments. ``gradients`` has those of A, B and x.
+    the weight of the base layer at these moments. ``gradients`` has the gradients of A, B and x.
     ``frozen`` says whether the base layer has no gradient, and ``leaf`` whether its weight has no
     graph after all steps.
     """
@@ -173,13 +173,13 @@ def adapted(
 ) -> dict[str, Any]:
     """Call ``adapt(model, names, rank, alpha)``, train the model, and return what has changed.
 
-    sizes: those of a MiniGPT, or of a :class:`Mixed`.
-    seed: of all numbers of the model, and of the numbers that are written into each A and B.
+    sizes: the sizes of a MiniGPT, or of a :class:`Mixed`.
+    seed: decides all numbers of the model, and the numbers that are written into each A and B.
     x, targets: what the model is trained on, for ``steps`` steps of SGD.
 
     ``adapter`` is the result of ``adapter(model)`` after the training, and ``outputs`` are the
-    model's for x. ``trained`` maps each parameter that requires a gradient to its count of numbers.
-    ``changed`` has the names of the parameters that the steps have changed.
+    trained model's outputs for x. ``trained`` maps each parameter that requires a gradient to its
+    count of numbers. ``changed`` has the names of the parameters that the steps have changed.
     """
     model = MiniGPT(sizes) if isinstance(sizes, MiniGPTConfig) else Mixed(*sizes)
     draw_into(model.parameters(), seed, 0.3)
@@ -260,7 +260,7 @@ def in_four_bits(int4: Any, model: nn.Module, group: int) -> nn.Module:
 
 
 def _whole_steps(shape: Sequence[int], group: int, generator: torch.Generator) -> Tensor:
-    """Return a matrix that four bits hold exactly, so that no rounding decides about a code."""
+    """Return a matrix that four bits store exactly, so that no code depends on rounding."""
     rows, columns = shape
     codes = torch.randint(-7, 8, (rows, columns), generator=generator)
     codes[:, ::group] = 7
@@ -367,10 +367,10 @@ def left_behind(
 ) -> dict[str, Any]:
     """Return what is alive between calls with an Int4, with the results of these calls.
 
-    ``alive`` has four numbers of large storages: after ``from_float``, after ``F.linear`` without
+    ``alive`` has four counts of large storages: after ``from_float``, after ``F.linear`` without
     gradients, after ``F.linear`` with gradients and before the backward, and after the backward. A
     storage is large if it has at least a byte for each number of the weight. ``output`` is the
-    output, and ``gradient`` is that of x.
+    output of ``F.linear``, and ``gradient`` is the gradient of x.
     """
     watch = _Alive()
     watch.size = weight.numel()

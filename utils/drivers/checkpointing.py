@@ -110,8 +110,8 @@ def checkpoints(
     tied: whether each function uses its first weight twice.
     written: a change of an input: the input's index, a key of ``WRITES``, and the number of
         backwards before the change. For the index -1, a copy of the first input is changed.
-    before: whether the inputs are changed before the call. The last input is changed once. Each
-        other input is changed once more than the next input.
+    before: whether the inputs are changed before the call. Then the last input is changed once, the
+        input before it twice, and so on.
     count: whether to count ``alive``.
 
     ``gradients`` has the gradients of the inputs after each backward, with zeros for a missing

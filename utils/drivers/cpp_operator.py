@@ -9,10 +9,10 @@ from typing import Any
 
 import torch
 from torch._subclasses import FakeTensorMode
-from torch.autograd.profiler import profile
 
 from utils.drivers import GRAPHS, WHOLE, driver, unlogged
 from utils.instruments.cpp_library import FILE
+from utils.instruments.quiet_profiler import profile
 
 NAME = "softmax"  # of the operator, in the namespace that the learner's function returns
 REGISTERED = {WHOLE: "that results come from a C++ kernel"}
@@ -32,7 +32,7 @@ MOVES = frozenset(
 
 
 class OperatorError(Exception):
-    """The error of a registered operator, without the number in its namespace."""
+    """An error of a registered operator. Its message leaves out the number in the namespace."""
 
 
 @contextlib.contextmanager
@@ -87,10 +87,10 @@ def run_cpp(make: Callable, x: torch.Tensor, *, refuses: bool = False) -> dict[s
 
 @driver(observed={WHOLE: "what the schema of the operator and opcheck say"})
 def cpp_schema(make: Callable, x: torch.Tensor) -> dict[str, Any]:
-    """Return the types in the operator's schema, and what else it says.
+    """Return the types in the operator's schema, and other facts about the schema.
 
     ``writes`` says whether the operator writes into an argument. ``shares`` says whether a tensor
-    has a letter, such as ``Tensor(a)``. ``opcheck`` is the result of ``test_schema``.
+    in the schema has a letter, such as ``Tensor(a)``. ``opcheck`` is the result of ``test_schema``.
     """
     with registered(make) as op:
         said = torch.library.opcheck(op, (x,), test_utils="test_schema", raise_exception=False)
@@ -123,7 +123,7 @@ def cpp_fakes(make: Callable, inputs: Sequence[tuple]) -> list[tuple]:
 def trace_cpp(make: Callable, x: torch.Tensor) -> dict[str, Any]:
     """Compile ``op(x * 2) + 1`` with a backend that runs its graphs as they are.
 
-    ``graphs`` is the number of graphs. ``same`` says whether the result is the one without a
+    ``graphs`` is the number of graphs. ``same`` says whether the result is the same as without a
     compiler.
     """
     from torch._dynamo.testing import CompileCounter

@@ -116,7 +116,7 @@ def compiled(function: Callable, *tensors: torch.Tensor, target: str = "sm_90") 
     with recorded_launches() as launches:
         function(*tensors)
     if not launches:
-        raise LookupError("no kernel was launched: launch(kernel, grid, ...) runs one")
+        raise LookupError("no kernel was launched: call launch(kernel, grid, ...) to run a kernel")
     for launched in launches:
         ptx_of(launched, target)
     return True
@@ -129,7 +129,7 @@ def _bytes(tensor: torch.Tensor) -> bytes:
 
 
 class OperatorError(Exception):
-    """The error of a registered operator, without the number in the operator's name."""
+    """An error of a registered operator. Its message leaves out the number in the name."""
 
 
 @functools.cache

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -12,6 +11,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from utils.drivers import GRAPHS, INPUTS_KEPT, draw_into, driver
 from utils.drivers.compiling import fresh
+from utils.instruments.empty_memory import empty_is_nan
 from utils.minigpt import MiniGPT, MiniGPTConfig, load_minigpt
 
 Sizes = Sequence[int]  # the fields of a MiniGPTConfig, in order
@@ -66,7 +66,7 @@ class Stepping:
     steps: how often a graph ran.
     fixed: for each graph, whether all its inputs are tensors of fixed sizes.
     whole: for each graph, whether it contains all linear layers of the model.
-    single: for each graph, whether its products are no more than for one token.
+    single: for each graph, whether its products cost no more than the products for one token.
     """
 
     def __init__(self, model: MiniGPT) -> None:
@@ -109,22 +109,6 @@ def _is_fixed(node: torch.fx.Node) -> bool:
     return isinstance(value, Tensor) and all(type(size) is int for size in value.shape)
 
 
-@contextlib.contextmanager
-def empty_is_nan() -> Iterator[None]:
-    """Let `torch.empty` return NaN, so that memory that nothing has written is noticed."""
-    before = torch.are_deterministic_algorithms_enabled()
-    only_warns = torch.is_deterministic_algorithms_warn_only_enabled()
-    memory: Any = torch.utils.deterministic
-    filled = memory.fill_uninitialized_memory
-    torch.use_deterministic_algorithms(True, warn_only=True)
-    memory.fill_uninitialized_memory = True
-    try:
-        yield
-    finally:
-        memory.fill_uninitialized_memory = filled
-        torch.use_deterministic_algorithms(before, warn_only=only_warns)
-
-
 @driver(
     "words",
     observed={
@@ -146,11 +130,11 @@ def run_writer(
 ) -> dict[str, Any]:
     """Let the learner's ``compiled_writer(model, backend)`` write after prompts.
 
-    prompts: the ids of each prompt. The same function writes after all of them, in this order.
+    prompts: the ids of each prompt. One function continues all prompts, in this order.
     sizes: vocab_size, d_model, n_heads, n_layers, d_ff and context of a MiniGPT with random
         weights. Without ``sizes`` it is the trained MiniGPT.
     seed: the seed of the random weights.
-    traced: if False, `torch.compile` does nothing, so only the words are of use. That is faster.
+    traced: if False, `torch.compile` does nothing. That is faster, but only ``words`` is of use.
 
     ``words`` has what was written after each prompt. ``graphs`` is the number of graphs, and
     ``steps`` is how often they ran. ``fixed`` is True if all inputs of all graphs are tensors of

@@ -153,7 +153,7 @@ def _same(a: Tensor | None, b: Tensor | None) -> bool:
 
 
 def _plain(came: Any, only: Collection[str] = ()) -> Any:
-    """Return a learner's dict with tensors that have no graph, and only some names, if given."""
+    """Return a learner's dict with detached tensors. If ``only`` is given, drop all other names."""
     if not isinstance(came, Mapping):
         return came
     return {
@@ -187,12 +187,13 @@ def sample_gradients(
     model, sizes: see ``model_of``.
     state: the state of the model; if empty, the model stays as it is made.
     loss: a key of LOSSES.
-    few: if not 0, there is a first call, for only so many examples and a model with half of each
-        number, and a mode counts operators.
+    few: if not 0, the operators of two calls are counted. The first call is for this number of
+        examples, and for a model in which each number is halved.
     only: if given, only the gradients with these names are returned.
 
-    ``operators`` says how many operators more than in the first call a mode heard in the call with
-    all examples. ``kept`` says whether the model's numbers and its gradients are as before.
+    ``operators`` says how many more operators were called for all examples than in the first call.
+    Without ``few`` it is 0. ``kept`` says whether the model's numbers and its gradients are as
+    before.
     """
     made, heard = _made(model, sizes, state), [0]
     before = _Before(made)

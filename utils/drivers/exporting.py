@@ -1,4 +1,4 @@
-"""Drivers of lab 06: what `torch.export` makes of an answer, for other sizes than the example's."""
+"""Drivers of lab 06: export an answer by `torch.export`, and run the program on other sizes."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def refusal(complaint: str | None) -> str | None:
 def runs(program: ExportedProgram, calls: Sequence[Sequence[Any]]) -> list[Tensor | None]:
     """Run a program. A value is None if the program refused the arguments before it computed.
 
-    A program takes an argument by its name if the example had it by its name.
+    Arguments that the example passed by name are passed to the program by name, too.
     """
     module, values = program.module(), list[Tensor | None]()
     names = list(program.example_inputs[1]) if program.example_inputs else []
@@ -120,7 +120,7 @@ def exported_minigpt(
         weights. Without ``sizes`` it is the trained MiniGPT.
     seed: the seed of the random weights.
 
-    The result is as that of :func:`exported`.
+    The result has the same form as the result of :func:`exported`.
     """
     model = small_minigpt(sizes, seed) if sizes else load_minigpt()
     try:

@@ -14,8 +14,8 @@ from utils.drivers import INPUTS_KEPT, WHOLE, driver, gradients
 def keeping(function: Callable, *args: Any) -> dict[str, Any]:
     """Return a function's result, and its arguments after the call.
 
-    A list is sent to the learner's process by value. So only this process can see whether the
-    function changes the list.
+    A list is sent to the learner's process by value. So only the learner's process can see
+    whether the function changes the list.
     """
     return {"result": function(*args), "arguments": list(args)}
 

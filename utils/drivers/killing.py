@@ -190,17 +190,17 @@ def killed(
 ) -> dict[str, Any]:
     """Call ``train(run, epochs, device, file)`` in several processes, one after the other.
 
-    calls: the number of epochs for each process, and when the process is killed. A kill is what
-        happens, and for the which time, counted from 1. ``("batch", 3)``: when the loader makes its
-        third batch. ``("step", 3)``: when the third step begins. ``("update", 3)``: within a step,
-        when the optimizer has changed the weights for the third time. ``("file", 3)``: when
-        ``torch.save`` has written half of its third file. A process without a kill ends by itself,
-        and the last process must be one of these.
+    calls: for each process, the number of epochs, and the kill or None. A kill is a pair: a kind of
+        event, and a number n. The process dies at its nth event of this kind. ``("batch", 3)``:
+        when the loader makes its third batch. ``("step", 3)``: when the third step begins.
+        ``("update", 3)``: within a step, when the optimizer has changed the weights for the third
+        time. ``("file", 3)``: when ``torch.save`` has written half of its third file. A process
+        without a kill ends by itself. The last process must have no kill.
     fake: whether the device is a fake. It is torch's meta device, and the driver keeps the data
         that is moved there. Otherwise the device is the CPU.
 
-    Of a process, only `file` is left. As long as no step can be in it, each process has the run's
-    seed. Later processes have other seeds.
+    Only `file` remains when a process ends, and the next process finds it. Until a right answer
+    has saved a step, each process gets the run's seed. Later processes get other seeds.
 
     ``log`` is the result of the last call, and ``weights`` are the model's weights after it.
     ``done`` has the number of steps that each process began. ``moves`` has the number of tensors

@@ -9,8 +9,8 @@ A plan is a dict. It maps the name of each part of a module to the part's descri
      "head": {"weight": ["same", "embed.weight"]}}  a child; "same" is a tensor or module that
                                                     an earlier part already has
 
-`assemble` makes a `torch.nn.Module` of a plan. `drive` makes a module of a plan with a learner's
-Module class, and sends requests to the module.
+`assemble` makes a `torch.nn.Module` from a plan. `drive` uses a learner's Module
+class to make a module from a plan, and sends requests to this module.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def drive(module_class: Callable[[], Any], plan: Plan, *requests: tuple) -> list
         ("set", path, name, entry)     assign what a plan's entry describes
         ("get", path, name)            the value of an attribute
         ("shared", path, other)        whether two parameters are one object
-        ("kept", path)                 whether this parameter is still the first object
+        ("kept", path)                 whether this parameter is still the same object as at first
         ("train", path, mode)          train(mode), or train() without a mode
         ("eval", path)                 eval()
         ("modes", path)                path -> training, for this module and all below it

@@ -36,9 +36,10 @@ def revived(
 def copied(
     module_class: Callable[..., nn.Module], widths: Widths, state: State, x: Tensor
 ) -> dict[str, Any]:
-    """Return the result of a ``copy``, and of an ``original``, after the other has changed.
+    """Return the result of a ``copy``, and of an ``original``.
 
-    The original is called before it is copied.
+    The ``copy`` is called after its original has changed, and the ``original`` after its copy has
+    changed. Each original is also called before it is copied.
     """
     found = {}
     for asked in ("copy", "original"):

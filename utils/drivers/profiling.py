@@ -297,7 +297,7 @@ def rooted(safe_root: Callable, x: Tensor, upstream: Tensor) -> dict[str, Tensor
 
 @driver(WHOLE)
 def in_half(worse_in_half: Callable, words: Sequence[str], x: Tensor) -> Any:
-    """Return the result of ``worse_in_half(steps, x)``. Each step has its words as name."""
+    """Return the result of ``worse_in_half(steps, x)``. The name of a step is its words."""
     return worse_in_half([(word, operation(word)) for word in words], x)
 
 

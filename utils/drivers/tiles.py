@@ -20,6 +20,7 @@ from hood.judge.connection.drivers import INPUTS_KEPT
 from utils.drivers import WHOLE, draw_into, driver
 from utils.drivers.custom_op import MODEL_KEPT
 from utils.drivers.custom_op import cut as cut  # for the lab
+from utils.instruments.empty_memory import empty_is_nan
 from utils.instruments.interpreter import watched
 from utils.instruments.launching import ptx_of, recorded_launches
 from utils.minigpt import MiniGPT, MiniGPTConfig, generate, load_minigpt
@@ -82,7 +83,7 @@ class Sizes(TorchDispatchMode):
             # each number of the left factor is multiplied once for each column of the right factor
             columns = factors[1].shape[-1] if factors[1].dim() > 1 else 1
             self.flops += 2 * factors[0].numel() * columns
-            # the first dimensions count the matrices of a batch, so they are no sides of a matrix
+            # the first dimensions count the matrices of a batch, so they are not sides of a matrix
             self.widest = max(self.widest, *(max(one.shape[-2:]) for one in factors))
 
     def largest_factor(self) -> int:
@@ -147,21 +148,10 @@ def counted() -> Iterator[Counted]:
         yield found
 
 
-@contextlib.contextmanager
-def _filled() -> Iterator[None]:
-    """Fill torch's new empty tensors with NaN, so that results do not depend on old memory."""
-    before = torch.are_deterministic_algorithms_enabled()
-    torch.use_deterministic_algorithms(True)
-    try:
-        yield
-    finally:
-        torch.use_deterministic_algorithms(before)
-
-
 @driver("output")
 def computed(function: Callable, *args: Any) -> dict[str, Any]:
     """Return the ``output`` of a function. Elements that the function does not write are NaN."""
-    with _filled():
+    with empty_is_nan():
         return {"output": function(*args)}
 
 
@@ -177,7 +167,7 @@ def launched(function: Callable, *args: Any) -> dict[str, Any]:
     that the kernels got. An additional tensor has the output's dtype, and shares no storage with an
     argument or the output.
     """
-    with _filled(), recorded_launches() as launches, counted() as found:
+    with empty_is_nan(), recorded_launches() as launches, counted() as found:
         output = function(*args)
     known = {_storage(one) for one in (*args, output) if isinstance(one, Tensor)}
     given = [one for launch in launches for one in tree_leaves(dict(launch.arguments))]
@@ -203,7 +193,7 @@ def tensor_cores(function: Callable, *args: Any) -> bool:
     with recorded_launches() as launches:
         function(*args)
     if not launches:
-        raise LookupError("no kernel was launched: launch(kernel, grid, ...) runs one")
+        raise LookupError("no kernel was launched: call launch(kernel, grid, ...) to run a kernel")
     texts = [ptx_of(one) for one in launches]
     names = [line.split()[0] for text in texts for line in text.splitlines() if line.split()]
     return any("mma" in name for name in names)
@@ -343,7 +333,7 @@ def swapped(
 
 
 class _Weights:
-    """Stands for the weights of q and k. Multiplied by v, it calls ``attention(q, k, v, True)``."""
+    """Stands for the weights of q and k. Its product with v is ``attention(q, k, v, True)``."""
 
     def __init__(self, attention: Callable, q: Tensor, k: Tensor) -> None:
         self._attend = functools.partial(attention, q, k)

@@ -150,7 +150,7 @@ def accumulated(
 def scaled_gradient(
     scaler_class: Callable, settings: Sequence[Any], weight: Tensor
 ) -> Tensor | None:
-    """Return a weight's gradient from the scaled sum of its squares, or None without a graph."""
+    """Return the gradient of the scaled sum of a weight's squares, or None without a graph."""
     leaf = weight.clone().requires_grad_()
     loss = scaler_class(*settings).scaled(leaf.square().sum())
     if loss.requires_grad:

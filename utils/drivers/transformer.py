@@ -237,13 +237,15 @@ def loaded_strictly(
 
     sizes: the sizes of the MiniGPT in the folder.
     numbers: the numbers of all its parameters in one flat tensor.
-    what: ``"stock"`` for GPT-2's original class, which has no bias in the head. ``"nowhere"`` for a
-        folder that does not exist. Any other word for the class that wrote the folder.
+    what: ``"stock"`` stands for GPT-2's original class, which has no bias in the head.
+        ``"nowhere"`` stands for a folder that does not exist. Any other word stands for the class
+        that wrote the folder.
     gone: the name of a tensor that the file lacks.
 
     ``raised`` is the name of the exception, or ``""``. For a subclass of FileNotFoundError or
-    ValueError it is the name of this base class. ``names`` has those of ``"lm_head.bias"`` and
-    ``gone`` that the exception's message contains. ``training`` is the mode of the loaded model.
+    ValueError it is the name of this base class. ``names`` lists which of the two names
+    ``"lm_head.bias"`` and ``gone`` are in the exception's message. ``training`` is the mode of the
+    loaded model.
     ``logits`` are this model's logits for some tokens. They are None if the file lacks a tensor or
     if an exception was raised.
     """

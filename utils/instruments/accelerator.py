@@ -1,7 +1,8 @@
 """The kinds of GPU that this course runs on. To add a kind, change only this module.
 
 PyTorch derives a device's dispatch key (CUDA, MPS) from the device's type. NVIDIA's and AMD's GPUs
-have the same type in PyTorch: ``cuda``. PyTorch's build decides whether it means NVIDIA or AMD.
+have the same type in PyTorch: ``cuda``. PyTorch's build decides whether ``cuda`` means NVIDIA or
+AMD.
 """
 
 from __future__ import annotations

@@ -184,14 +184,13 @@ def trace(function: Callable[..., Any], *args: Any) -> tuple[Call, ...]:
     """Call a function, and return the calls of operators, each with its inner calls.
 
     The nesting comes from PyTorch's profiler. The path of a call is computed from the operator's
-    table and from the remaining keys at the call's depth. At first, the remaining keys are the keys
-    of the tensors in ``args`` and of the thread. Inside a backend's kernel, the remaining keys are
-    the keys below Autograd.
+    table and from the remaining keys at the call's depth. At first, these are the keys of the
+    tensors in ``args``, with the keys that the thread adds, and without the keys that it removes.
+    Inside a backend's kernel, the remaining keys are the keys below Autograd.
     """
-    # The profiler's library reads this variable once, and writes to stderr if it is not set.
-    os.environ.setdefault("KINETO_LOG_LEVEL", "6")
     from torch._C._profiler import _ExperimentalConfig
-    from torch.autograd.profiler import profile
+
+    from utils.instruments.quiet_profiler import profile
 
     tensors = [leaf for leaf in tree_leaves(args) if isinstance(leaf, torch.Tensor)]
     tensors = tensors or [torch.empty(0)]

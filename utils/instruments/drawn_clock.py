@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -21,10 +20,8 @@ from unittest import mock
 
 from torch.autograd import profiler
 
+import utils.instruments.quiet_profiler  # noqa: F401  (before the first profile)
 from utils.instruments.traces.events import HOST, ITSELF
-
-# The profiler's library reads this variable once, and writes to stderr if it is not set.
-os.environ.setdefault("KINETO_LOG_LEVEL", "6")
 
 STEP = "ProfilerStep*"  # the profiler's own label around a step, in its table
 OFF, WARMING_UP, RECORDING = "off", "warming up", "recording"

@@ -18,7 +18,7 @@ from utils.instruments.accelerator import compiles_for, triton_target
 
 _recordings: list[list[Launched]] = []
 # The PTX of kernels that were compiled before: a cell and a check compile the same kernel. The keys
-# have everything that decides about PTX, as in Triton's own cache on a disk.
+# have everything that determines the PTX, as in Triton's own cache on a disk.
 _lowered_before: dict[tuple[str, ...], str] = {}
 
 
@@ -110,9 +110,9 @@ def ptx_of(launched: Launched, target: str = "sm_90") -> str:
     """Return the PTX that the compiler writes for a launch with these arguments, without a GPU.
 
     The kernel is compiled as a launch on a GPU would compile it: an argument 1 becomes a constant,
-    and the compiler knows which numbers and addresses 16 divides. The assembler, which turns PTX
-    into machine code, is not run. If the kernel does not compile, raises CompileError with the
-    compiler's message.
+    and the compiler knows which numbers and addresses are divisible by 16. The assembler, which
+    turns PTX into machine code, is not run. If the kernel does not compile, raises CompileError
+    with the compiler's message.
     """
     require_triton()
     import triton.language as tl

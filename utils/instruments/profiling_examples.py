@@ -101,7 +101,7 @@ class Device:
 
 
 def anomaly(function: Callable[[], Tensor]) -> str:
-    """Return `detect_anomaly`'s message for ``function().backward()``, and its line of code."""
+    """Return `detect_anomaly`'s error for ``function().backward()``, and the line that it names."""
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         try:

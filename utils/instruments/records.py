@@ -15,7 +15,7 @@ RECORDS = Path(__file__).resolve().parents[2] / "benchmarks" / "records"
 def how_to_make(benchmarks: Path) -> str:
     """Return a sentence that says how to make a record.
 
-    A learner's archive has no `benchmarks`, so its sentence says where records are made.
+    A learner's archive has no `benchmarks`. There, the sentence says where records are made.
     """
     if (benchmarks / "gpu.py").is_file():
         return "run `python -m benchmarks.gpu` on a machine with a GPU"
@@ -38,7 +38,7 @@ class Record:
 
     @property
     def provenance(self) -> dict[str, Any]:
-        """The origin of the last measured section: GPU, driver, versions, date, command, commit."""
+        """The origin of the newest section: GPU, driver, versions, date, command, commit."""
         newest = max(self.sections.values(), key=lambda section: section["provenance"]["date"])
         return newest["provenance"]
 

@@ -2,7 +2,7 @@
 
 Before its first launch on a GPU, Triton also builds a small C module with the same header. This
 module searches the places that Inductor and Triton search. It does not import Inductor or Triton,
-compiles nothing, and caches nothing. When grading has found a compiler, it sets `CXX` for its
+compiles nothing, and caches nothing. When the grader has found a compiler, it sets `CXX` for its
 kernels to this compiler. So code inside a sandbox uses the same compiler as code outside.
 
 ``python -m utils.instruments.toolchain`` prints the result. The exit status is 1 if a tool is

@@ -37,15 +37,15 @@ Figures = dict[str, Any]  # rounded as in a manifest
 
 
 def evaluate(model: MiniGPT, tokenizer: Tokenizer, data: Corpus) -> Figures:
-    """Return all figures of a model on the corpus that it was trained on.
+    """Return all measured numbers of a model, for the corpus that it was trained on.
 
-    ``perplexity`` has a row for each split, with the perplexities for each word after the cues. The
+    ``perplexity`` has a row for each split, with perplexities per word, without the cues. The
     perplexity of the `grammar` is the lower bound, because the grammar knows everything except the
     choice of subject, complement and time words.
 
-    ``conjugation`` is about prompts with held-out combinations. A row has the number of prompts, of
-    right verb groups, and of sentences that are right up to `<eos>`. ``accuracy`` has the share of
-    right verb groups in each language.
+    ``conjugation`` is about prompts with held-out combinations. A row has three counts: the
+    prompts, the right verb groups, and the sentences that are right up to `<eos>`. ``accuracy`` has
+    the share of right verb groups in each language.
     """
     # lists of forms are left out, because they would make the counts less clear
     sentences = [line for line in data.train if line.cell]
@@ -163,9 +163,10 @@ def right_by_tense(model: MiniGPT, tokenizer: Tokenizer) -> dict[str, dict[str, 
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Print the figures of the model in a weights file. If the manifest differs, print its figures.
+    """Measure the model in a weights file, and print the numbers.
 
-    For a model that was trained without a tense, the figures are the shares of right verb groups.
+    If the manifest has other numbers, print these, too. For a model that was trained without a
+    tense, the numbers are the shares of right verb groups.
     """
     parser = argparse.ArgumentParser(prog="python -m utils.minigpt.evaluate", description=__doc__)
     parser.add_argument("--weights", type=Path, default=WEIGHTS, help="a safetensors file")
@@ -186,7 +187,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if data.sha256() != manifest["data"]["sha256"]:
         print("\nThese weights were trained on another corpus: train again.")
     elif not agrees:
-        print(f"\nThe manifest states other figures: {json.dumps(manifest['figures'])}")
+        print(f"\nThe manifest states other numbers: {json.dumps(manifest['figures'])}")
 
 
 if __name__ == "__main__":

@@ -124,7 +124,7 @@ class MiniGPT(nn.Module):
         return self.softmax(self(tokens))
 
     def _initialise(self, module: nn.Module) -> None:
-        """Initialise as GPT-2: weights are normal with a standard deviation of 0.02.
+        """Initialise as in GPT-2: weights are normal with a standard deviation of 0.02.
 
         The deviation is smaller for layers that add to the stream.
         """

@@ -2,7 +2,8 @@
 
 p(w | history) is a weighted mean (Jelinek and Mercer, 1980). The terms are the relative frequencies
 of w after the last n-1, n-2, … 0 words, and the uniform probability 1 / V. Expectation maximisation
-finds the weights for each length of history. Its lines include held-out combinations.
+finds the weights for each length of history. For a test on held-out combinations, it uses lines
+with held-out combinations.
 """
 
 from __future__ import annotations

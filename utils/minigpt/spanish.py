@@ -2,7 +2,8 @@
 
 There are six tenses: present (hablo), past, which is the pretérito (hablé), imperfect (hablaba),
 future (hablaré), progressive (estoy hablando), perfect (he hablado). The English tenses have the
-same names. There are five persons, because *ustedes* takes the forms of the third person plural.
+same names. There are five persons: *vosotros* is left out, and *ustedes* has the forms of the third
+person plural.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Train MiniGPT: `python -m utils.minigpt.train` writes the weights, the tokenizer and a manifest.
 
 With `--without imperfect` it trains a smaller model on a corpus without sentences in the imperfect.
-It writes the weights and the manifest of this model to another folder. Lab 08 fine-tunes the model.
+It writes the weights and the manifest of this smaller model to another folder, for lab 08.
 
 On the same machine, with the same torch version, the same seed gives the same bits. All random
 numbers come from the seed, and a single thread adds all numbers in the same order.

@@ -1,4 +1,4 @@
-"""Words for screen readers in widgets, which ipywidgets does not give them.
+"""Words for screen readers, which ipywidgets leaves out of its widgets.
 
 ipywidgets names no slider and no field, does not say which of several buttons is on, and gives a
 picture no alternative text. Text that changes is not read out, and a wide picture can't be scrolled

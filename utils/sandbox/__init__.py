@@ -11,6 +11,7 @@ import contextlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from utils.instruments.empty_memory import empty_is_nan as filled_memory
 from utils.instruments.toolchain import cxx as compiler
 from utils.instruments.toolchain import inductor_lacks as lacks
 from utils.sandbox.headers import make as make_headers
@@ -109,16 +110,3 @@ def same_random() -> Iterator[None]:
         yield
     finally:
         torch.set_rng_state(before)
-
-
-@contextlib.contextmanager
-def filled_memory() -> Iterator[None]:
-    """Fill each result of ``torch.empty`` with NaN, so that no mutant survives by chance."""
-    import torch
-
-    before = torch.are_deterministic_algorithms_enabled()
-    torch.use_deterministic_algorithms(True, warn_only=True)
-    try:
-        yield
-    finally:
-        torch.use_deterministic_algorithms(before)

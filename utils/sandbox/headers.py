@@ -39,8 +39,8 @@ def version() -> list[str]:
 def make(folder: Path, shown: str) -> None:
     """Compile a trivial function, and store the reusable results in ``folder``.
 
-    The results are the compiled headers, the empty libraries, and the supported instructions. In a
-    sandbox, the path of the folder is ``shown``.
+    The results are the compiled headers, the empty libraries, and the supported instructions.
+    ``shown`` is the path that the folder has in a sandbox.
     """
     import torch
     from torch._inductor import codecache, config
@@ -75,7 +75,7 @@ def use(folder: Path, shown: str) -> None:
 
     If code needs a header with other options, it includes the header's text instead. The list of
     supported instructions is read only here. torch stores this list, and kernels inherit it.
-    :func:`make` filled ``folder``. In a sandbox, the path of this folder is ``shown``.
+    :func:`make` filled ``folder``. ``shown`` is the path that this folder has in a sandbox.
     """
     from torch._inductor import codecache, config, cpp_builder, cpu_vec_isa
 

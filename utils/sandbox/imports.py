@@ -161,7 +161,7 @@ def preload_group(name: str) -> None:
 
 
 def preload_tracer() -> None:
-    """Import the modules that the first call of a traced function would import before Inductor.
+    """Import the modules that a traced function's first call imports before it runs Inductor.
 
     This is for labs that trace, but write no code. They use Dynamo, AOTAutograd, fake tensors,
     ``opcheck`` or Triton's interpreter.

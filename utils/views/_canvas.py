@@ -43,7 +43,7 @@ class Canvas:
 
     title: the sentence, in as many lines as necessary.
     top: the y at which the content below the title may start.
-    unseen: whether the sheet stays empty, because nobody looks at it (`audience.text_only`).
+    unseen: whether nobody looks at the sheet (`audience.text_only`). Then it stays empty.
     """
 
     def __init__(self, title: str) -> None:
@@ -287,7 +287,7 @@ def decades(low: float, high: float, most: int = 20) -> list[float]:
 
 
 def round_steps(low: float, high: float, about: int = 5) -> list[float]:
-    """Return about `about` round numbers from `low` to `high`: 0, 50, 100, ..."""
+    """Return round numbers from `low` to `high`, such as 0, 50, 100: roughly `about` of them."""
     if not low < high:
         return [low]
     ticks = MaxNLocator(about, steps=(1, 2, 5, 10), min_n_ticks=1).tick_values(low, high)

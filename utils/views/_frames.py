@@ -43,8 +43,9 @@ def frames(
 
     "controls" has the kind, the name, the labels and the start of each control. "base" is the first
     picture as a PNG. "pictures" has the changed parts of the other pictures, as (x, y, width,
-    height, lossless WebP). "frames" maps a place such as "0,2" to the number of the place's picture
-    (-1 for the base) and the alternative text. If a place has no picture, it has a message.
+    height, lossless WebP). "frames" maps each combination of positions, such as "0,2", to the
+    number of its picture (-1 for the base) and the alternative text. If `draw` raises a ValueError
+    for a combination, "frames" has the error's message instead.
     """
     figure, alt = first
     single = any(not control.offered for control in controls)
@@ -91,7 +92,7 @@ def _place(control: Control) -> int:
 
 
 def _dense(control: Control) -> bool:
-    """Return whether a few positions of a control are enough, because it is a range of numbers."""
+    """Return whether a control is a long range of values, so that some of its positions suffice."""
     return control.kind == "IntSlider" or (
         control.kind == "SelectionSlider" and len(control.offered) > SPOT
     )

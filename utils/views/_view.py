@@ -43,8 +43,8 @@ STYLE = screen_reader.style(
 def will_move() -> bool:
     """Return whether a view can move.
 
-    A view can move if it is live, or if its pictures for the site are being made. The size of its
-    sheet should not change.
+    A view can move if it is live, or if its pictures for the site are being made. Then all pictures
+    of the view should have the same size.
     """
     return can_move() or filming()
 

@@ -165,7 +165,7 @@ def sentence(tape: Tape, step: int) -> str:
 
 
 def _apart(locals_: tuple[float, ...]) -> list[float]:
-    """Return the distance of each arrow between two nodes from their middle, in CSS pixels."""
+    """Return how far each arrow between the same two nodes is from the middle, in CSS pixels."""
     more = len(locals_) - 1
     label = max(text_width(_times(local), size=SMALL) for local in locals_)
     step = min(label + 12, (WIDE - 10) / max(1, more))

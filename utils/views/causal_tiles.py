@@ -21,7 +21,7 @@ LOOKS = {WHOLE: (VIEW.colour, VIEW.on), CUT: (KERNEL.colour, INK), SKIPPED: (IDL
 def causal_tiles(words: int, *, block_q: int, block_k: int, causal: bool = True) -> None:
     """Show which tiles of a T x T table attention computes, if no word sees a later word.
 
-    In a live view, controls set the height and the width of a tile, and whether it is causal.
+    In a live view, controls set the height and the width of a tile, and switch the causal mask.
 
     words: T.
     block_q, block_k: the numbers of queries and keys of a tile. They are powers of two from 8 to

@@ -1,4 +1,4 @@
-"""The losses of runs at their steps, with levels to beat, or with bands for the distances."""
+"""The losses of runs, with levels to beat, or with bands for the distances from the first run."""
 
 from __future__ import annotations
 

@@ -61,9 +61,9 @@ class ModuleRow:
 def module_tree(module: nn.Module) -> None:
     """Show the tree of `module`: a line for each part, with its tensors, parameters and bytes.
 
-    A parameter that is registered twice is counted once, and its second line has the path of the
-    first. Tensors and modules that are only in a list or a plain attribute are marked, because they
-    are not saved, moved or trained. Raises TypeError unless `module` is a module.
+    A parameter that is registered twice is counted once, and the second place has the path of the
+    first place. Tensors and modules that are only in a list or a plain attribute are marked,
+    because they are not saved, moved or trained. Raises TypeError unless `module` is a module.
     """
     if not isinstance(module, nn.Module):
         raise TypeError(f"module_tree needs an nn.Module, got {type(module).__name__}")
@@ -98,7 +98,7 @@ def read(module: nn.Module) -> list[ModuleRow]:
 def _held(part: nn.Module, path: str, seen: dict[int, str], registered: set[int]) -> Iterator[Held]:
     """Yield the direct tensors of a module.
 
-    seen: id -> the first path of each registered tensor that already came.
+    seen: the id of each registered tensor that was already found -> its first path.
     registered: the ids of all registered tensors. A list of registered tensors, as in an LSTM, is
         skipped.
     """

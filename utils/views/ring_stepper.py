@@ -34,8 +34,8 @@ class Ring:
 
     states: after each step, the chunks of each rank.
     moved: for each step, the chunk that each rank receives in this step.
-    sent: after each step, the bytes that a rank has sent in all steps until then. It is the rank
-        that has sent the most.
+    sent: after each step, the bytes that a rank has sent until then. If the ranks differ, it is the
+        largest number.
     """
 
     states: list[list[list[Cell]]]

@@ -23,7 +23,7 @@ class Exercise:
 
     name: str  # as the notebook names it
     question: str  # the text above it
-    solution: str  # the cell with the answer, in which `### BEGIN SOLUTION` marks the solution
+    solution: str  # the cell with the answer, with `### BEGIN SOLUTION` above the solution
     prompt: str = ""  # what learners see in place of the solution, if the notebook says so
     tests: list[Asserts] = field(default_factory=list)
     guessed: bool = False  # whether the points of visible and hidden tests are guessed
@@ -55,7 +55,7 @@ class Other:
 
 @dataclass(frozen=True)
 class Graded:
-    """Marks where an exercise's graded cell is."""
+    """The place of an exercise's graded cell among the other cells."""
 
     exercise: Exercise
 

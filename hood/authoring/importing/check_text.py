@@ -95,7 +95,7 @@ def _case_lines(made: Drafted) -> Iterator[str]:
         if one.leaves:
             arguments = ", ".join(filter(None, [one.arguments, of.removeprefix(", ")]))
             call = f'Case("{place}", lambda subject: subject.left_by({arguments}){of})'
-        # learners may not see the values of a hidden test in a failing example
+        # learners must not see the values of a hidden test in a failing example
         yield f"    yield {f'replace({call}, example=False)' if part == HIDDEN else call}"
     for part, test in made.left:
         yield f"    # TODO: no case ({part}) was made of this, because {test.why}:"

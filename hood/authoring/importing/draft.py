@@ -70,11 +70,11 @@ def draft(found: Assignment, phase: PhasePaths, source: str) -> Draft:
 def _to_begin(phase: PhasePaths, found: Assignment) -> Iterator[str]:
     yield (
         f"course.toml: look at the title of the phase {phase.name}, and write its `promise`, which "
-        "says what a learner can do after it."
+        "says what a learner can do after the phase."
     )
     yield (
-        "lesson.py: the phase has no lesson. When you write a lesson, name its sections in "
-        "`reads` of the checks."
+        "lesson.py: the phase has no lesson. When you write a lesson, set `reads` of each check "
+        "to the heading of a section."
     )
     if found.exercises:
         yield (

@@ -40,7 +40,7 @@ class Drafted:
 def exercise_of(
     exercise: Exercise, imports: Imports, taken: dict[str, None], todo: list[str]
 ) -> Drafted:
-    """Name an exercise, and read its tests. Add what a person must decide to `todo`."""
+    """Name an exercise, and read its tests. Add to `todo` what a person must decide."""
     names = functions(exercise.solution)
     values = set() if names else defined(exercise.solution)
     read = [
@@ -106,7 +106,7 @@ def _parts(made: Drafted, todo: list[str]) -> dict[str, float]:
         return {SHOWN: total}
     if len(live) == 1:
         for part in (part for part, points in worth.items() if points and part not in live):
-            message = f"the part {part!r} has no case yet, so {live[0]!r} has all its points."
+            message = f"the part {part!r} has no case yet, so {live[0]!r} has all points."
             todo.append(f"{made.name}: {message}")
         return {live[0]: total}
     hidden = round(worth[HIDDEN], 3)

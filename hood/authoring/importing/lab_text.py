@@ -34,7 +34,7 @@ def lab_text(
     words: Mapping[int, str],
     todo: list[str],
 ) -> str:
-    """Return the text of the lab. Add what a person must decide to `todo`.
+    """Return the text of the lab. Add to `todo` what a person must decide.
 
     `drafted` has the exercises, and `words` has the names of the questions in words. In both
     dicts, a key is the `id(...)` of a cell. Raises UserError if a lab's text can't store a cell.
@@ -132,7 +132,9 @@ class _Cells:
 
     def _question(self, cell: InWords) -> TextCell:
         name = self.words[id(cell)]
-        self.todo.append(f"{name}: write the rubric: its last item is a TODO.")
+        self.todo.append(
+            f"{name}: the rubric ends with a TODO. Write there what a right answer says."
+        )
         if not cell.points:
             self.todo.append(f"{name}: it has no points. The draft gives it 1 point.")
         return TextCell("markdown", _task(cell), {"task": name, "points": whole(points_of(cell))})

@@ -91,7 +91,7 @@ def _in_words(found: Assignment, cell: Cell, name: str, task: bool) -> None:
 def _given_and_answer(cell: Cell) -> tuple[str, str]:
     """Return the text that learners get, and the answer, which nbgrader removes.
 
-    The answer is between the marks of a solution. Without marks it is the whole cell.
+    The answer is between the markers of a solution. Without markers it is the whole cell.
     """
     if not REGION.search(cell.source):
         parts = "", cell.source
@@ -107,8 +107,8 @@ def _given_and_answer(cell: Cell) -> tuple[str, str]:
 def _tests(found: Assignment, cell: Cell, name: str) -> None:
     """Add a cell with tests to an exercise.
 
-    It is the last exercise that defines a name which the cell uses. If there is none, it is the
-    last exercise above the cell.
+    The cell may use names that exercises define: then the last of these exercises gets the tests.
+    Otherwise, the last exercise above the cell gets them.
     """
     if "AUTOTEST" in cell.source:
         found.open.append(

@@ -204,7 +204,7 @@ def _unwrapped(source: str) -> str:
 def _as_asserts(source: str, output: str | None) -> tuple[str, str | None]:
     """Return a test as an assert, if its last statement is an expression with a literal output.
 
-    If the output is not a literal, return the source unchanged, and the output.
+    If the output is not a literal, return the unchanged source and the output.
     """
     tree = parsed(source)
     last = tree.body[-1] if tree and tree.body else None
@@ -242,7 +242,7 @@ def _close(found: Assignment, question: _Question) -> None:
     prose = "\n\n".join(question.text)
     if question.tests and question.solution and total > 0:
         if manual:
-            message = "a person marks it in Otter. Here its tests mark it."
+            message = "in Otter, a person gives its points. Here its tests give the points."
             found.open.append(f"{name}: {message}")
         tests = [
             replace(test, points=share) for test, share in zip(question.tests, shares, strict=True)
@@ -254,9 +254,7 @@ def _close(found: Assignment, question: _Question) -> None:
         found.cells += [Other("code", one) for one in question.code]
         found.cells += [exercise, Graded(exercise)]
         if question.answer:
-            found.open.append(
-                f"{name}: the solution also has words, and the draft leaves them out."
-            )
+            found.open.append(f"{name}: the solution also has text, which the draft leaves out.")
         return
     if question.tests:
         why = "has tests, but no solution in code" if total > 0 else "has tests without points"

@@ -1,4 +1,4 @@
-"""Mark the solution in a cell as a lab's text does: `### BEGIN SOLUTION` and `### END SOLUTION`."""
+"""Put a lab's markers around the solution in a cell: `### BEGIN SOLUTION`, `### END SOLUTION`."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def parsed(source: str) -> ast.Module | None:
 
 
 def exact_marks(source: str) -> str:
-    """Return a cell of nbgrader with exact marks, because nbgrader also accepts inexact marks."""
+    """Return a cell of nbgrader with exact markers, because nbgrader also accepts inexact ones."""
     return MARK.sub(
         lambda found: found[1] + (BEGIN_SOLUTION if found[2] == "BEGIN" else END_SOLUTION), source
     )
 
 
 def mark_all(source: str) -> str:
-    """Mark the whole answer in a cell that has no marks, and return the cell.
+    """Return a cell that has no markers, with markers around the whole answer.
 
     The answer is the body of each function and method, below its docstring. If the cell has no
     function, the answer is the whole cell.
@@ -79,11 +79,11 @@ def _first_line(statement: ast.stmt) -> int:
 
 
 def of_otter(source: str) -> str:
-    """Return a solution cell of Otter Assign with this project's marks.
+    """Return a solution cell of Otter Assign with this project's markers.
 
     A prompt's lines become comments, because they would otherwise run after the solution. Lines
-    that Otter ignores are left out. If Otter marks nothing in a cell, :func:`mark_all` marks the
-    cell.
+    that Otter ignores are left out. If a cell has no markers of Otter, :func:`mark_all` adds
+    markers.
     """
     kept: list[str] = []
     region: list[str] = []  # lines of the solution that are not written yet

@@ -136,7 +136,7 @@ class _Reader:
         self.imports = imports
         # The literals, and the calls with literal arguments, by the names that the test gives them.
         self.known: dict[str, ast.expr] = {}
-        # Calls that may have changed an argument, by the argument's name in the test.
+        # For each name of an argument that a call may have changed: this call.
         self.changed: dict[str, Asked] = {}
 
     def read(self, body: Sequence[ast.stmt], output: str | None) -> Iterator[Asked | Left]:
@@ -174,9 +174,9 @@ class _Reader:
         return False
 
     def changes(self, statement: ast.stmt) -> bool:
-        """Return whether a statement only calls a function, and so can change its arguments.
+        """Return whether a statement consists of one call, which may change its arguments.
 
-        The values of the arguments are then no longer known.
+        After such a call, the values of these arguments are no longer known.
         """
         match statement:
             case ast.Expr(ast.Call(_, args, keywords) as call):

@@ -118,7 +118,7 @@ def to_node(cell: TextCell, cell_id: str) -> NotebookNode:
 
 
 def from_node(node: NotebookNode) -> TextCell:
-    """Return the cell for a text. Raises ValueError for content that a text cannot have."""
+    """Return a notebook's cell as a text's cell. Raises ValueError if a text can't have it."""
     if node.cell_type not in ("code", "markdown"):
         raise ValueError(f"a text cannot have a {node.cell_type} cell: use markdown or code")
     if node.get("attachments"):
@@ -190,7 +190,7 @@ def stamp(notebook: NotebookNode) -> dict[str, Any]:
 
 
 def to_cells(path: str, notebook: NotebookNode) -> tuple[list[TextCell], list[Problem]]:
-    """Return a notebook's cells as a text's cells, without empty cells, and the problems."""
+    """Convert a notebook's cells, except empty cells, to a text's cells; also return problems."""
     cells, problems = [], []
     for number, node in enumerate(notebook.cells, start=1):
         if not node.source.strip() and "nbgrader" not in node.metadata:

@@ -16,7 +16,7 @@ from hood.lab_words import (
     END_SOLUTION,
 )
 
-# The delimiters, by the role of the cell.
+# The markers, by the role of the cell.
 REGIONS = {
     "solution": (BEGIN_SOLUTION, END_SOLUTION),
     "test": (BEGIN_HIDDEN, END_HIDDEN),
@@ -32,14 +32,14 @@ def regions(source: str, begin: str, end: str) -> list[tuple[int, int]]:
     found: list[tuple[int, int]] = []
     opened: int | None = None
     for index, line in enumerate(source.split("\n")):
-        # nbgrader searches the words anywhere in a line, so nbgrader accepts an inexact delimiter.
+        # nbgrader searches the words anywhere in a line, so nbgrader accepts an inexact marker.
         words = next((word for word in (begin, end) if word.strip("#= ") in line), None)
         if words is None:
             continue
-        # the build and nbgrader expect the delimiter at the end of the line
+        # the build and nbgrader expect the marker at the end of the line
         if line.lstrip() != words:
             raise ValueError(
-                f"a delimiter must be alone on its line, without a space after it: write {words!r}"
+                f"a marker must be alone on its line, without a space after it: write {words!r}"
             )
         if (words == begin) != (opened is None):
             raise ValueError(f"{words!r} has no partner: each BEGIN needs one END after it")
@@ -54,7 +54,7 @@ def regions(source: str, begin: str, end: str) -> list[tuple[int, int]]:
 
 
 def regions_of(cell: TextCell, role: str) -> list[tuple[int, int]]:
-    """Return the regions of a cell that belong to a role; empty if the delimiters are wrong."""
+    """Return the regions of a cell that belong to a role; empty if the markers are wrong."""
     try:
         return regions(cell.source, *REGIONS[role])
     except ValueError:
@@ -62,7 +62,7 @@ def regions_of(cell: TextCell, role: str) -> list[tuple[int, int]]:
 
 
 def outside(source: str, spans: Sequence[tuple[int, int]]) -> list[tuple[int, str]]:
-    """Return (index, line) of each line outside the regions and their delimiters."""
+    """Return (index, line) of each line outside the regions and their markers."""
     return [
         (index, line)
         for index, line in enumerate(source.split("\n"))

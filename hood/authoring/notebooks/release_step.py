@@ -14,8 +14,8 @@ class Release(NbGraderPreprocessor):
     """Finish a release.
 
     If a check or a graded cell raises an error, for example because of a stub, Run All should go
-    on. So these cells get a tag. Remove the digests of judged answers, so that a release changes
-    only if the lab's text changes.
+    on. So these cells get a tag. The digests of judged answers are removed, so that a release
+    changes only if the lab's text changes.
     """
 
     def preprocess(self, nb: NotebookNode, resources: Any) -> tuple[NotebookNode, Any]:

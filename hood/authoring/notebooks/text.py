@@ -37,7 +37,7 @@ HEADER_KEYS = (
 )
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 FORMAT = {"extension": ".py", "format_name": "percent", "comment_magics": False}
-# Keys that jupytext adds to a cell's metadata about the layout of the text, not its content.
+# Keys that jupytext adds to a cell's metadata. They describe the layout of the text.
 LOOK = {"lines_to_next_cell", "lines_to_end_of_cell_marker", "cell_marker"}
 
 
@@ -145,7 +145,7 @@ def parse(path: str, content: str) -> Text:
 
 
 def read_header(path: str, lines: Sequence[str]) -> tuple[dict[str, Any], int, list[Problem]]:
-    """Return the contents of the header's `jupyter:`, the next line's index, and problems."""
+    """Return the header's `jupyter:`, the index of the line below the header, and problems."""
     if FENCE not in lines[:1] or FENCE not in lines[1:]:
         return {}, 0, [Problem(path, 1, "no YAML header between two `# ---` lines at the top")]
     end = lines.index(FENCE, 1)

@@ -201,7 +201,7 @@ def _other_statements(node: ast.stmt) -> Iterator[ast.AST]:
 
 
 def _negated(node: ast.If | ast.IfExp | ast.While) -> Iterator[ast.AST]:
-    """Yield the node with its test negated, unless another mutant already negates the test."""
+    """Yield the node with its condition negated, unless another mutant already negates it."""
     simple = isinstance(node.test, ast.Compare) and len(node.test.ops) == 1
     if not simple and not isinstance(node.test, ast.UnaryOp):
         yield _with(node, test=ast.UnaryOp(ast.Not(), node.test))

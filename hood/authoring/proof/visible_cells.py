@@ -61,7 +61,7 @@ def refusal(cells: tuple[str, ...], names: Mapping[str, Any]) -> str:
 
 
 def with_inner_classes(cell: str) -> str:
-    """Return a solution cell, and after it copies of the classes inside its functions.
+    """Return a solution cell, followed by copies of the classes inside its functions.
 
     A candidate is a single function, so its classes are inside it. A learner writes classes outside
     the function, where the visible cells can use the classes.

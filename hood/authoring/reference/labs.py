@@ -33,7 +33,8 @@ def lab(_root: Path) -> Iterator[str]:
     yield "# Labs, checks and answers"
     yield (
         "A lab is `phases/NN_name/lab.py`. In the same folder are the lab's checks (`checks.py` or "
-        "`checks/`), and for each check a file of answers that test it (`answers/NAME.toml`)."
+        "`checks/`), and for each check a file of answers that test the check "
+        "(`answers/NAME.toml`)."
     )
     yield "## The header of a lab"
     yield "The header is at the top of `lab.py`, below `jupyter:` and `open_the_hood:`:"

@@ -88,7 +88,7 @@ def fixed_limits(_root: Path) -> Iterator[str]:
     yield (
         f"A cell has {default.cell_seconds} seconds, unless the lab's header sets `cell_seconds`. "
         f"An interrupted cell has {default.grace} seconds to end before its kernel is killed. A "
-        "lab sets the limits of this table below `limits` in "
+        "lab can change the limits in the table below, with the key `limits` in "
         "[its header](lab.md#the-header-of-a-lab)."
     )
     yield from of_sandbox()

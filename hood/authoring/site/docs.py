@@ -29,9 +29,9 @@ def write_docs(root: Path, sources: Path) -> dict[str, list[str]]:
 
     The entries are grouped by the headings of the first page.
 
-    Pages that are linked above the first heading are entries of an empty heading, below the first
-    page. A page that is linked several times is below the first heading that links to it. A course
-    without guides has no headings.
+    Pages that are linked above the first heading are entries of an empty heading. The first page is
+    the first of these entries. A page that is linked several times is below the first heading that
+    links to it. A course without guides has no headings.
     """
     first = root / f"{CONTENTS}.md"
     if not first.is_file():
@@ -56,7 +56,7 @@ def write_docs(root: Path, sources: Path) -> dict[str, list[str]]:
 
 
 def without_files(content: str, folder: Path) -> str:
-    """Return a page of a folder without the links to files that the site does not have."""
+    """Return a page without its links to files in ``folder`` that the site does not have."""
 
     def shown(link: re.Match[str]) -> str:
         words, path = link.groups()

@@ -39,7 +39,7 @@ class Page:
 
     @property
     def path(self) -> str:
-        """The notebook's path from the project's root; a Markdown page has a lesson's path."""
+        """The notebook's path from the project's root; a Markdown page has a path like a lesson."""
         if self.is_words:
             return f"notebooks/{self.docname}.ipynb"
         return self.phase.relative(self.notebook)

@@ -67,7 +67,7 @@ def run(args: argparse.Namespace, root: Path = ROOT) -> int:
     """Restore an archive, or finish an interrupted restore; print what was replaced.
 
     Raises UserError if existing files would be replaced without ``--replace``, or if the archive is
-    not complete. In both cases, nothing was changed.
+    not complete. In both cases, nothing is changed.
     """
     course = open_course(root, half_restored=True)
     with lock_folder(course.root), lock_grades(course):
@@ -79,10 +79,10 @@ def run(args: argparse.Namespace, root: Path = ROOT) -> int:
             )
             return 0
         for left in [*course.root.glob(f"{STAGING}*"), course.root / RESTORING]:
-            # an earlier restore that was killed before it moved anything has left these folders
+            # left by an earlier restore that was killed before it moved anything
             shutil.rmtree(left, ignore_errors=True)
         if args.file is None:
-            raise UserError("expected the path of a file from `python -m hood backup`")
+            raise UserError("expected the path of a file that `python -m hood backup` wrote")
         staged = Path(tempfile.mkdtemp(prefix=STAGING, dir=course.root))
         try:
             about = _unpack(args.file, staged)
@@ -122,17 +122,19 @@ def _unpack(path: Path, folder: Path) -> dict[str, Any]:
             about = json.loads(file.read(MAX_MANIFEST)) if file else None
             if not isinstance(about, dict) or about.get("format") != FORMAT:
                 raise UserError(
-                    f"{path} is not an archive from `python -m hood backup` of this version"
+                    f"{path} was not written by this version of `python -m hood backup`"
                 )
             known = {MANIFEST, *about["names"]}
             if strange := [one for one in known if not _is_name(one)]:
                 raise UserError(
-                    f"{path} is not from `backup`: it has {strange[0]!r}. Nothing was changed"
+                    f"{path} was not written by `backup`: it has {strange[0]!r}. "
+                    "Nothing was changed"
                 )
             for member in archive:
                 if member.name.split("/")[0] not in known or not (member.isreg() or member.isdir()):
                     raise UserError(
-                        f"{path} is not from `backup`: it has {member.name!r}. Nothing was changed"
+                        f"{path} was not written by `backup`: it has {member.name!r}. "
+                        "Nothing was changed"
                     )
                 archive.extract(member, folder, filter="data")
                 if member.isdir():  # the filter ignores the mode of a folder
@@ -170,8 +172,8 @@ def _plan(course: Course, about: dict[str, Any], staged: Path) -> dict[str, Any]
                 "database. Nothing was changed"
             )
         raise UserError(
-            f"the archive has {', '.join(sorted(strange))}, which does not belong to a "
-            "course. Nothing was changed"
+            f"the archive has {', '.join(sorted(strange))}: expected only files of a course. "
+            "Nothing was changed"
         )
     roster = here.get(ROSTER, course.root)
     if not roster.resolve().is_relative_to(course.root.resolve()):

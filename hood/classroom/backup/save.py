@@ -61,7 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--without-gradebook",
         action="store_true",
-        help="leave out the gradebook, because it is in PostgreSQL (save it with pg_dump)",
+        help="leave out the gradebook, because it is in PostgreSQL (use pg_dump to save it)",
     )
 
 
@@ -81,8 +81,8 @@ def run(args: argparse.Namespace, root: Path = ROOT) -> int:
         )
     if course.database and args.without_gradebook:
         raise UserError(
-            "--without-gradebook is only for a gradebook in a database server. This gradebook is "
-            f"the file {course.database}, which `backup` saves: leave the option out"
+            f"the gradebook is the file {course.database}, which `backup` saves: leave out "
+            "--without-gradebook, which is for a gradebook in a database server"
         )
     if course.database and not course.database.exists():
         raise UserError("there is no gradebook yet: grade a lab first")
@@ -101,7 +101,7 @@ def run(args: argparse.Namespace, root: Path = ROOT) -> int:
     if course.database is None:
         print("  The gradebook is not in this file: keep this file with the output of pg_dump.")
     print(
-        "  It contains names, work and marks, and only your account can read it. It does not "
+        "  The file contains names, work and marks, and only your account can read it. It does not "
         "contain the"
     )
     print("  service's key, or labs, checks and settings (these are in the project).")
@@ -181,7 +181,7 @@ def _copy_folder(
 
     Args:
         skip: as in :func:`_copy`. If ``skip`` is given, hard links are used as copies. This is
-            safe, because no program writes into these files: a changed file is a new file.
+            safe, because programs do not change these files, but replace them by new files.
     """
     if not source.is_dir():
         return

@@ -56,8 +56,8 @@ class CleanFeedback(NbGraderPreprocessor):
 
     trust_output = Bool(
         False,
-        help="Show the output of cells after plain hidden tests ran. A submission can print those "
-        "tests into this output.",
+        help="Show the output of all cells, even after a hidden test that is a plain assert has "
+        "run. A submission can print such a test into this output.",
     ).tag(config=True)
 
     def preprocess(self, nb: NotebookNode, resources: Any) -> tuple[NotebookNode, Any]:
@@ -140,7 +140,7 @@ class CleanFeedback(NbGraderPreprocessor):
 
 
 def without_paths(text: str, root: Path | str) -> str:
-    """Replace the machine's paths and the course's folder in a text by short names."""
+    """In a text, replace the machine's paths and the course's folder by short names."""
     for folder in (ENVIRONMENT["TMPDIR"], tempfile.gettempdir()):
         text = re.sub(re.escape(folder) + CELL_FILE, "your cell", text)
     for path, name in sorted([*PATHS, (str(root), "course")], key=lambda pair: -len(pair[0])):

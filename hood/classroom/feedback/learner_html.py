@@ -33,7 +33,7 @@ LEFT_OUT = "(This is too long to show here; it is in your notebook.)"
 
 
 def inert(markup: str) -> Markup:
-    """Return a learner's HTML without scripts, forms and links, and without imitations of the page.
+    """Return a learner's HTML without scripts, forms, links, and anything that imitates the page.
 
     Invisible characters are removed, even if they are written as entities.
     """

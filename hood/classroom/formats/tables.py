@@ -34,7 +34,7 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True)
 class Table:
-    """A table's columns and its rows, without empty rows and repeated headings.
+    """A table's columns, and its rows except empty rows and repeated headings.
 
     Text is in NFC, without spaces around it, and with ordinary spaces in place of other kinds of
     spaces.
@@ -130,7 +130,9 @@ def _as_said(data: bytes, name: str, encoding: str) -> str:
     try:
         return data.decode(encoding).removeprefix("\ufeff")
     except UnicodeError as error:
-        raise UserError(f"{name} is not in {encoding}, as `encoding` says: {error}") from error
+        raise UserError(
+            f"{name} is not in {encoding}, although `encoding` says so: {error}"
+        ) from error
 
 
 def _form(text: str, sets: list[set[str]]) -> tuple[str, int]:

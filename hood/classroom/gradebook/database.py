@@ -80,7 +80,7 @@ def errors_in_words(course: Course, then: str, seconds: float = 0.0) -> Iterator
 
 
 def submissions_of(lab: str, *columns: Any, student: str = "") -> Select[Any]:
-    """Return a query for columns of a lab's submissions, of one student or of all students."""
+    """Return a query for columns of the submissions to a lab, from one student or from all."""
     query = (
         select(*columns)
         .select_from(SubmittedAssignment)

@@ -60,7 +60,7 @@ class ReasonKind(StrEnum):
     UNDEFINED = "undefined"
 
 
-# Kinds of notes for which a person should look, each with the kind of reason and its text.
+# Kinds of notes that are a reason to look at a submission, with the reason's kind and text.
 TELLING = {
     NoteKind.UNREADABLE: (ReasonKind.UNREAD, "not readable"),
     NoteKind.FOREIGN: (ReasonKind.FOREIGN, "another notebook"),
@@ -70,7 +70,7 @@ TELLING = {
     NoteKind.ANOTHER: (ReasonKind.COPIES, "there are copies of the notebook beside it"),
     NoteKind.TIMESTAMP: (ReasonKind.TIME, "the time of the submission can't be read"),
 }
-# Causes of a missing verdict, with the kind of reason. All other causes are UNJUDGED.
+# The kind of reason for each cause of a missing verdict. For other causes, it is UNJUDGED.
 STOPS = {
     Cause.TIMEOUT: ReasonKind.STOPPED,
     Cause.KERNEL_DIED: ReasonKind.STOPPED,

@@ -144,11 +144,11 @@ def enter(session: Session, submission: str, tried: Iterable[HandInResult]) -> N
 
 
 def keep_marks(session: Session, submission: str, name: str) -> bool:
-    """Save a person's marks of the recorded hand-in, before another hand-in replaces it.
+    """Save the marks that a person gave to the recorded hand-in, before another one replaces it.
 
     ``name`` is the hand-in that will be recorded next. It is empty if that hand-in is not stored.
     Return whether the marks were saved. They are not saved if there is no recorded hand-in, or if
-    it is ``name``.
+    ``name`` is the recorded hand-in.
     """
     own = TABLE.c.submission_id == submission
     before = session.scalar(select(TABLE.c.name).where(own, TABLE.c.stands == 1))

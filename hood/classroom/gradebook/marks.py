@@ -87,7 +87,7 @@ def missing_marks(db: Database, lab: str, student: str = "") -> list[Missing]:
 def averages(
     db: Database, lab: str, without: Collection[str] = ()
 ) -> dict[tuple[str, str], tuple[float, float]]:
-    """Return the average of the points and the maximum, keyed by notebook and kind of cell.
+    """Return the average points, and the maximum points, keyed by notebook and kind of cell.
 
     The kinds are ``code``, ``written`` and ``task``. A cell's average includes only its existing
     marks: a missing mark does not count as 0. A cell without any mark is left out of the average
@@ -159,12 +159,13 @@ def set_maxima(
 ) -> None:
     """Lower nbgrader's maxima of a lab by the points that nobody could earn.
 
-    So no percentage includes these points. A maximum is lowered only if all submissions of the lab
-    are known (``seen``). If one of these submissions could earn a point, the point stays in the
-    maximum of all submissions.
+    So no percentage includes these points. A maximum is lowered only if ``seen`` has all students
+    who handed in the lab. If one submission could earn a point, the point stays in the maximum of
+    all submissions.
 
     Args:
-        most: the points that these submissions could earn, keyed by notebook and cell.
+        most: the points that at least one submission could earn, keyed by notebook and cell.
+        seen: the students whose submissions are known.
     """
     whole = handed_in(db, lab) <= set(seen)
     for cell, notebook, _ in graded_cells(db, lab):

@@ -76,7 +76,7 @@ def only_asks(graded: Iterable[tuple[bytes, Path]]) -> bool:
 
 
 def _work(nb: NotebookNode) -> list[Any]:
-    """Return the parts of a graded notebook that may affect a verdict or mark, without requests.
+    """Return a graded notebook's parts that may affect a verdict or mark; leave out requests.
 
     If nbgrader restores the text of a lab's cell, that text is not the learner's work. The lab's
     other code cells are part of the work, because learners can delete, copy and move them.

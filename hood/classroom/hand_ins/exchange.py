@@ -87,9 +87,9 @@ class Collect(OfClass, ExchangeCollect):
 
         By default, the newest submission is chosen. With ``--before-duedate``, the newest
         submission that came in time is chosen. If no submission came in time, the newest submission
-        is chosen. A submission came in time if it came before the learner's own due date, with the
-        grace. If ``course.yml`` names the lab, both the due date and the grace come from
-        ``course.yml``.
+        is chosen. A submission came in time if it came before the learner's own due date, or within
+        the grace after this date. If ``course.yml`` names the lab, both the due date and the grace
+        come from ``course.yml``.
         """
         super().init_src()
         self.src_records = [one for one in self.src_records if not one.get("problem")]

@@ -2,8 +2,8 @@
 
 The LMS puts its own text before the learner's file name. An example from Moodle, with the
 participant's number, is ``Full Name_1234567_assignsubmission_file_lab.ipynb``. An example from
-Canvas, with the numbers of user and file, is ``lastfirst_LATE_17_4711_lab.ipynb``. The first part
-of a path that has such a form identifies the learner. The learner must be a student in the
+Canvas, with the numbers of user and file, is ``lastfirst_LATE_17_4711_lab.ipynb``. In a path,
+the first part with such a form identifies the learner. The learner must be a student in the
 gradebook. If the gradebook or a table of the LMS contains the number, the number identifies the
 student. Otherwise the name identifies the student, if only one student has this name.
 """

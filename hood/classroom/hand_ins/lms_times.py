@@ -229,8 +229,8 @@ def supposed(late_as: str, deadline: Deadline) -> datetime:
                 return deadline.after(read).replace(tzinfo=None)
             return end(read, deadline.zone).replace(tzinfo=None)
     raise UserError(
-        f"late_as is {late_as!r}: expected a time after the due date, such as 2 days or 3 h, or a "
-        "date, such as 2026-09-27 or 2026-09-27 18:00"
+        f"late_as is {late_as!r}: expected how long after the due date, such as 2 days or "
+        "3 h. Or give a date, such as 2026-09-27 or 2026-09-27 18:00"
     )
 
 

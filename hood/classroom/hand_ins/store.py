@@ -161,7 +161,7 @@ class HandIns:
         """Lock ``submitted/`` against changes by other processes while the enclosed code runs.
 
         Otherwise the time of one submission could end up beside the notebook of another submission.
-        Nothing is locked if no hand-ins are kept, or if this account may not read them.
+        Nothing is locked if no hand-ins are kept, or if this account can't read them.
         """
         try:
             held = os.open(self._received, os.O_RDONLY | os.O_CLOEXEC)
@@ -194,7 +194,7 @@ class HandIns:
     def of(self, learner: str, lab: str) -> list[HandIn]:
         """Return a learner's kept hand-ins to a lab, the oldest first.
 
-        Raises PermissionError if this account may not read the hand-ins.
+        Raises PermissionError if this account is not allowed to read the hand-ins.
         """
         folder = self._folder(learner, lab)
         try:

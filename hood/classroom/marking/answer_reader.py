@@ -39,7 +39,7 @@ MAX_TEXT, MAX_CELLS = 20_000, 50  # characters and cells of one answer that are 
 MAX_PICTURES = 4 << 20  # characters of an answer's pictures; a picture counts each time it is shown
 UNREADABLE = "This answer could not be read; see its notebook in formgrader."
 EMPTY = "The answer is empty."
-# Notes on a notebook that mean that the answer may be in another file.
+# If a notebook has one of these notes, the answer may be in another file.
 ELSEWHERE = {
     NoteKind.UNREADABLE,
     NoteKind.UNGRADED,

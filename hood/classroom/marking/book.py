@@ -372,7 +372,7 @@ class Book:
         session.flush()
 
     def last(self, cell_id: str, marker: Marker) -> str:
-        """Return the id of the last grade of a question that this marker changed, or ``""``."""
+        """Return the id of the question's grade that this marker changed last, or ``""``."""
         with self._reading() as session:
             of_this = select(Grade.id).where(Grade.cell_id == cell_id)
             row = self._last(session, GIVEN.c.marker == marker.id, GIVEN.c.grade_id.in_(of_this))

@@ -23,7 +23,7 @@ SHARED = (
 UNSAID = (
     "Your browser did not say which page sent this request. Use a browser from 2023 or later, and "
     "an address that begins with `https:` or is on `localhost`: then the browser sends the header "
-    "`Sec-Fetch-Site`, which says it"
+    "`Sec-Fetch-Site`, which says where a request comes from"
 )
 ELSEWHERE = "Another page sent this request: open the pages for marking in their own tab"
 

@@ -35,10 +35,9 @@ class Export(ExportPlugin):
 
     ``duedate`` is the student's own due date, in UTC and without the grace of the class's rules.
     ``seconds_late`` is counted from this date, and is 0 within the grace. If a submission lacks a
-    mark, ``raw_score`` has the points so far, and ``score`` is empty. If one of several notebooks
-    could not be read or graded, ``raw_score`` also has the points so far, and ``score`` is empty.
-    If no notebook could be read and graded, or if nothing was handed in, ``raw_score`` and
-    ``score`` are empty. The status gives the reason.
+    mark, or if one of several notebooks could not be read or graded, ``raw_score`` has the points
+    so far, and ``score`` is empty. If no notebook could be read and graded, or if nothing was
+    handed in, ``raw_score`` and ``score`` are empty. The status gives the reason.
 
     Learners who handed in but are not in the gradebook have a row too. Learners outside the class
     have no row (:mod:`hood.classroom.rules.class_list`), and a message names them. If the class has

@@ -201,7 +201,7 @@ def _generate(step: GenerateAssignment) -> None:
 
 
 def _remove_made(step: GenerateAssignment, release: str) -> None:
-    """Remove the files that come from ``source/`` from a released lab, and log the other files."""
+    """In a released lab, remove the files that are also in ``source/``, and log the other files."""
     source, ignore = Path(step.notebooks[0]).parent, step.coursedir.ignore
     kept = []
     for folder, _, names in os.walk(release):

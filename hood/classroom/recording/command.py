@@ -167,7 +167,9 @@ def run(args: argparse.Namespace, root: Path = ROOT, console: Console | None = N
     if not args.students:
         _show_misplaced(course, console)
         for alike in look_alikes(submissions(course.directory, "*")):
-            console.print("[bold]These ids look alike, but are different learners:[/bold]", end=" ")
+            console.print(
+                "[bold]These ids look alike, but belong to different learners:[/bold]", end=" "
+            )
             said = ", ".join(map(ascii, alike))
             console.print(escape(said), highlight=False)
     if stopped:
@@ -191,7 +193,7 @@ def _offer(
     outcomes: Mapping[str, RunSummary],
     stopped: bool,
 ) -> int:
-    """Print that nothing was recorded, and how to grade again; a terminal also offers to do it."""
+    """Print that nothing was recorded, and how to grade again; in a terminal, offer to do this."""
     console.print("Nothing was recorded: the gradebook and the graded files have not changed.")
     if stopped:
         return 130
@@ -312,7 +314,7 @@ def grade_labs(
 def _enter(course: Course, writer: Writer, lab: LabFiles, console: Console) -> None:
     """Add the lab to the gradebook, unless the gradebook already has its current version.
 
-    The lab's texts are stored, as they are when a lab is released.
+    The lab's texts are stored too. The release of a lab also stores its texts.
     """
     remember(
         course,
@@ -431,7 +433,7 @@ class _Run:
         self.choice.rows = writer.hand_ins(self.lab.name) if self.choice.chooses else {}
 
     def would_be_redone(self) -> str:
-        """Return a clause on which grades of unchanged submissions this run would redo.
+        """Return a clause that says which grades of unchanged submissions this run would redo.
 
         A lab with unusable checks is refused, because its grades could not be redone.
         """

@@ -210,7 +210,7 @@ class Choice:
         """Decide which hand-in counts: the hand-in with the most points after the late penalty.
 
         If several hand-ins have equal points, the hand-in that uses the fewest free days counts. If
-        these are also equal, the latest hand-in counts.
+        the numbers of free days are also equal, the latest hand-in counts.
 
         Args:
             earlier: the times that count for hand-ins that only ask for a regrade, keyed by the
@@ -263,8 +263,8 @@ class Choice:
     def sentence(self, contest: Contest, entry: Entry) -> str:
         """Return a sentence that explains the recorded hand-in; empty if no explanation is needed.
 
-        An explanation is needed if a newer hand-in exists, or if an earlier run had this hand-in
-        and recorded another hand-in.
+        An explanation is needed if a newer hand-in exists, or if an earlier run knew this hand-in
+        but recorded another hand-in.
         """
         chosen, before = entry.came.name, contest.recorded
         newest = max(contest.times, default=chosen)

@@ -541,7 +541,7 @@ def cells_of(source: bytes, config: Config) -> set[tuple]:
 
 
 def _with_any(cells: dict[str, set]) -> dict[str, set]:
-    """Leave out notebooks without cells, unless all notebooks have no cells.
+    """Leave out notebooks without cells, unless no notebook has cells.
 
     A notebook without cells is not part of the lab: somebody only tried something out in its
     folder.

@@ -24,10 +24,10 @@ from hood.classroom.report.tally import Person
 from hood.grader.submission.bounds import TooMuchWork, alarmed
 from hood.grader.submission.rebuild import as_recorded
 
-# Sizes are in nodes of the tree. The labs' banks have 4,079 pairs of right answers to one exercise.
-# Of these, 12 pairs are alike: 11 pairs with fewer than 64 nodes, and one pair with 116 nodes. The
-# two answers of this last pair do word for word what the question says. A bank collects different
-# answers, so a class's answers coincide more often.
+# Sizes are in nodes of the tree. The labs' banks of answers (docs/authors/a-bank.md) have 4,079
+# pairs of right answers to one exercise. Of these, 12 pairs are alike: 11 pairs with fewer than 64
+# nodes, and one pair with 116 nodes. The two answers of this last pair do word for word what the
+# question says. A bank collects different answers, so a class's answers coincide more often.
 LEAST = 40  # an answer that adds fewer nodes to its stub is not compared
 ENOUGH = 150  # nodes that must be alike between two learners, in all exercises of the lab together
 MOST = 5  # if more learners share an answer, it is the usual answer
@@ -35,7 +35,7 @@ SHARE = 0.2  # the same limit, as a share of the class
 LONGEST = 20_000  # characters of an answer; a longer answer is not compared
 SECONDS, MEMORY = 1.0, 256 << 20  # for all answers of one learner
 SAYS_NOTHING = {"annotation", "returns", "type_comment", "ctx", "kind"}  # fields of nodes
-# Kinds of nodes that have a name which code may bind, each with the field of the name.
+# Kinds of nodes with a name that code may bind, and the field that has the name.
 NAMES = {
     ast.Name: "id",
     ast.arg: "arg",
@@ -141,7 +141,7 @@ def shape(code: str) -> Shape | None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a warning, as for "\d", would show the learner's code
             level: list[Any] = [ast.parse(code)]
-    # deep code may raise MemoryError too
+    # code that is nested deeply may raise MemoryError too
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
     parts: list[Any] = []

@@ -22,8 +22,8 @@ class Attempts:
     """The attempts at one exercise: how many verdicts learners needed, and their misconceptions.
 
     Attributes:
-        needed: how many learners got all points with the first verdict, with a later verdict, or
-            not yet.
+        needed: the number of learners in each group: ``AT_ONCE``, ``SOME``, ``MANY`` and
+            ``NOT_YET``.
         misconceptions: how many learners had a verdict that names a misconception, keyed by
             misconception.
     """

@@ -75,7 +75,7 @@ def render(
 
 
 def _attempts(tally: Tally, links: Links) -> dict[str, Any]:
-    """Return the template's values: how many of the service's verdicts each exercise needed."""
+    """Return the template's values: how many verdicts learners needed in each exercise."""
     course = links.course
     found = attempts_of(course.directory.db_url, links.lab, class_list(course.root))
     some = [
@@ -191,7 +191,7 @@ def _frequent(tally: Tally) -> list[tuple[int, str, ExerciseTally]]:
 
 
 def _found(one: ExerciseTally) -> str:
-    """Return the words before the problem texts that are shown, as precise as the counts allow."""
+    """Return words to introduce the shown problem texts, as precise as the counts allow."""
     counts = [count for _, count in one.problems.most_common(TYPICAL + 1)]
     if len(counts) <= TYPICAL:
         return "The check found"

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from hood.classroom.gradebook.graded import ReasonKind
 from hood.classroom.report.tally import ExerciseTally, Tally
 
-MARKS, CLASS, LAB = GROUPS = ("Before the marks go out", "In class", "In the lab itself")
+MARKS, CLASS, LAB = GROUPS = ("Before learners see their marks", "In class", "In the lab itself")
 NAMED = 3  # up to this many learners are named
 FEW = 3  # a misconception of fewer learners is not discussed in class
 SHARE = 0.1  # smallest share of the class with a misconception that is discussed
@@ -50,7 +50,7 @@ ADVICE = {
     ReasonKind.COPIES: Advice(
         "Copies beside the notebook",
         "Only one of the files was graded. Check whether the work is in another file.",
-        "Check the copies for the work",
+        "Find out whether the work is in a copy",
         "with copies beside the notebook",
     ),
     ReasonKind.TIME: Advice(
@@ -128,7 +128,7 @@ def _marks(tally: Tally) -> Iterator[Todo]:
             "checks, the settings or the grader than the last graded submission. `grade --regrade` "
             f"grades {them} again with the same cases."
         )
-        yield Todo(MARKS, "Bring all marks to one version", why, "todo")
+        yield Todo(MARKS, "Grade all submissions with one version", why, "todo")
     by_task: dict[tuple[str, str], list[ReasonKind]] = {}
     for kind, said in ADVICE.items():
         if tally.needing[kind]:
@@ -140,7 +140,7 @@ def _marks(tally: Tally) -> Iterator[Todo]:
         yield Todo(MARKS, do, f"{_submissions(count)} {what}{named}.", f"people-{kinds[0]}")
     for manual, do, what in (
         (True, "Mark the answers in words: `make teach`, then Marking", "Answers that wait"),
-        (False, "Review marks given by hand", "Answers graded again after their marks"),
+        (False, "Review marks given by hand", "Answers graded again after they were marked"),
     ):
         waiting = [
             exercise

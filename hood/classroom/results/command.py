@@ -243,7 +243,7 @@ def _say_how_it_was_read(course: Course, roster: Roster) -> None:
 
 
 def entries(course: Course, file: ClassRules, labs: list[str], now: datetime) -> Iterator[Entry]:
-    """Yield an entry for each learner and lab; in a graded lab, it has the counted marks."""
+    """Yield an entry for each learner and lab; for a graded lab, the entry has counted marks."""
     counted, members = CountedMarks(course, file), _entered(course)
     worth = worths(course.root, file)
     for student, one in read_roster(course.root, file).items():

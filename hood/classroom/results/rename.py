@@ -47,7 +47,7 @@ def rename(course: Course, old: str, new: str) -> Iterator[str]:
 
     Raises:
         UserError: when nobody has the old id, or when somebody already has the new id. In both
-            cases, nothing was changed.
+            cases, nothing is changed.
     """
     old, new = nfc(old), nfc(new)
     if problem := id_problem(new):
@@ -133,7 +133,7 @@ def _renamed(connection: Connection, old: str, new: str) -> Iterator[str]:
         update(SubmittedAssignment).where(of_them).values(student_id=new)
     ).rowcount
     connection.execute(students.delete().where(students.c.id == old))
-    yield f"{old} is {new}, with {changed} submission{'' if changed == 1 else 's'} and their marks"
+    yield f"{old} is now {new}, with {changed} submission{'' if changed == 1 else 's'} and marks"
     if inspect(connection).has_table(JOBS.name):
         asked = connection.execute(
             update(JOBS).where(JOBS.c.learner == old).values(learner=new)

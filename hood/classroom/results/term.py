@@ -26,7 +26,7 @@ def totals(
     now: datetime,
     feedback_on: str = "",
 ) -> dict[str, Total]:
-    """Return learners' totals under the rules in ``total:``; if it is missing, under default rules.
+    """Return learners' totals under the rules in ``total:``, or else under default rules.
 
     Args:
         now: the current time, with a time zone.

@@ -199,7 +199,7 @@ def _without_free_days(
 
 
 def _payable(file: ClassRules, found: Mapping[str, Lateness]) -> dict[str, int]:
-    """Return the days of lateness, keyed by lab, of the labs in which free days can save points.
+    """Return how many days late each lab is, only for labs in which free days can save points.
 
     The labs are in the order of their due dates.
     """

@@ -141,7 +141,7 @@ def _path(place: YamlPath) -> str:
 
 
 def _part(place: YamlPath) -> type[Part]:
-    """Return the class that describes the part of the file around a key."""
+    """Return the Python class for the part of the file around a key."""
 
     def parts(kind: Any) -> Iterator[type[Part]]:
         if isinstance(kind, type) and issubclass(kind, Part):

@@ -28,7 +28,7 @@ END_OF_DAY = time(23, 59, 59)
 
 
 class Withheld(StrEnum):
-    """What happens to points that the grading machine could not judge, such as without a GPU."""
+    """What happens to points that the grading machine can't judge, for example without a GPU."""
 
     EXCLUDE = "exclude"  # these points are left out of this learner's maximum
     # these points stay in the maximum, and the learner has 0 of them until a machine can judge them
@@ -278,7 +278,7 @@ class LatePolicy(Part):
     Attributes:
         per_day: the share that each day of lateness costs, as soon as the day has begun.
         floor: the share of the earned points that always counts, up to ``last_day``.
-        last_day: how many days late work may be; later work counts nothing. Without this key, late
+        last_day: the number of late days after which work counts nothing. Without this key, late
             work always counts.
 
     Example::
@@ -365,7 +365,7 @@ class Feedback(Part):
 class LabRules(Part):
     """One lab. The name of an exercise is the name in its ``check(...)``.
 
-    In `drop` and `bonus`, the word ``further`` means all exercises that the lab marks as further.
+    In `drop` and `bonus`, the word ``further`` means all further exercises of the lab.
 
     Attributes:
         release: the time from which learners can get the lab. A date without a time means the first
@@ -441,10 +441,9 @@ class Platform(Part):
 
     Attributes:
         identify: for Moodle, the heading of the first column, which identifies Moodle's users. The
-            default is the heading in the key ``moodle`` of `roster`, or, without that key, the
-            heading in the key ``id``. The key ``moodle`` also names the roster's column that has
-            the users' values. Without that key, the values are in the roster's column with the
-            heading ``identify``.
+            default is the heading that `roster` gives for ``moodle``, or else for ``id``. The
+            users' values come from the roster's column for ``moodle``. If `roster` has no
+            ``moodle``, they come from the roster's column with the heading ``identify``.
         items: the heading of each lab's column. For Canvas, this is the assignment's name and
             number.
         total: the heading of the total's column. Without this key, Canvas's file has no total,

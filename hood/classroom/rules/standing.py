@@ -36,7 +36,7 @@ class HandInTime:
 
 @dataclass(frozen=True)
 class KnownHandIn:
-    """The facts about a hand-in from which sentences are made.
+    """The facts from which sentences about a hand-in are made.
 
     Attributes:
         at: when it was handed in, with a time zone; None if that is not known.
@@ -79,7 +79,7 @@ def may_count(
     If the lateness of several hand-ins costs the same, only the latest of these hand-ins may count.
     A hand-in that is too late to count is left out if another hand-in may count. If more than
     :data:`MOST` hand-ins remain, the result has the hand-in that loses least by lateness, and the
-    latest of the other hand-ins.
+    latest other hand-ins, :data:`MOST` in all.
     """
     found = sorted(found, key=lambda one: one.name, reverse=True)
     if file is None or not choosing(file, lab) or file.hand_in_rule(lab) is HandInRule.LAST:

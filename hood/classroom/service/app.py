@@ -207,7 +207,7 @@ class QueueShown(BaseModel):
 
 
 class Bells:
-    """Wakes requests that wait for a job, in the server's event loop."""
+    """Wakes, in the server's event loop, the requests that wait for a job."""
 
     def __init__(self) -> None:
         self._waiting: dict[str, set[asyncio.Event]] = {}

@@ -58,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--token",
         metavar="NAME",
         nargs="+",
-        help="print a token for each name, to give to these people, and exit",
+        help="print a token for each name, and exit; give each person the token of their name",
     )
     parser.add_argument(
         "--unsafe-no-sandbox",

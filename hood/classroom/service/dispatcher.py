@@ -45,8 +45,8 @@ class Dispatcher:
     """The service of one course. Use it as a context manager: its workers run inside the block.
 
     Args:
-        workers: how many short turns run at once. The number of long turns that run at once is less
-            than half of ``workers``.
+        workers: how many short turns run at once (see :mod:`.queue`). The number of long turns that
+            run at once is less than half of ``workers``.
         sandbox: whether learners' code runs in sandboxes. If not, this code has the rights of this
             process.
     """

@@ -1,4 +1,4 @@
-"""Give receipts for hand-ins through the service, and say what a further hand-in would mean."""
+"""Give receipts for hand-ins to the service, and say what a further hand-in would mean."""
 
 from __future__ import annotations
 

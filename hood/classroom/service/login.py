@@ -55,7 +55,7 @@ class Login:
         return path == f"{self._prefix}/" or path.startswith(self.marking)
 
     def closed(self, request: Request) -> Response | None:
-        """Return a refusal or redirect if this request may not reach the page, and else None."""
+        """Return a refusal or redirect if this request must not reach the page, otherwise None."""
         here = request.headers.get("Host", "").lower()
         if self._own and here != urlparse(self._own).netloc.lower():
             if request.method == "GET":

@@ -94,9 +94,9 @@ class SingleExercise:
 def exercise_alone(lab: LabFiles, exercise: str, most_seconds: int | None = None) -> SingleExercise:
     """Return a lab with the graded cell of one exercise, and the cells that this cell may need.
 
-    These are the solution cells and the locked cells above the graded cell. Other graded cells,
-    written answers and examples are not run. A learner's cell gets a third of its usual time,
-    because other learners wait. Raises KeyError if the lab has no such exercise.
+    The needed cells are the solution cells and locked cells above the graded cell. Other graded
+    cells, written answers and examples are not run. A learner's cell gets a third of its usual
+    time, because other learners wait. Raises KeyError if the lab has no such exercise.
 
     Args:
         most_seconds: a time limit for the whole lab, which applies if it is lower than the lab's

@@ -18,9 +18,10 @@ try:
     from distributed import Client, Future
     from distributed import wait as wait_for
 except ModuleNotFoundError as error:
-    raise not_installed("--scheduler, here and on each machine of the cluster,", error) from None
+    raise not_installed("--scheduler", error) from None
 
-# Used in a Dask worker. Dask runs a task in a thread, but only a main thread can start a sandbox.
+# A Dask worker's child processes. Dask runs a task in a thread, but only a main thread can start a
+# sandbox.
 _workers = Workers()
 
 

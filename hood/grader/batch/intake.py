@@ -149,7 +149,7 @@ def read_submission_of(course: Course, lab: LabFiles, folders: Sequence[Path]) -
     for name in [name for name in files if inner and name.startswith(f"{nfc(inner)}/")]:
         beside = name.partition("/")[2]
         if beside not in {*files, TIMESTAMP, SECRET}:
-            # the notebook is taken out of the inner folder, so its files are taken out, too
+            # the notebook is taken out of the inner folder, so the other files there are, too
             files[beside] = files.pop(name)
     of_nbgrader = {name: files.pop(name) for name in (TIMESTAMP, SECRET) if name in files}
     timestamp, wrong = read_timestamp(folder)
@@ -161,7 +161,8 @@ def read_submission_of(course: Course, lab: LabFiles, folders: Sequence[Path]) -
     if hidden := unshown(files, lab.files):
         why = (
             f"Your code can read {some(hidden)}. But such files are not kept beside the graded "
-            "notebook, because a program in that folder might run them or follow their settings. "
+            "notebook, because a program that opens them there might run them or follow their "
+            "settings. "
             "Data and pictures (.csv, .jsonl, .npz, .png) are kept. Your submission itself is not "
             "changed."
         )

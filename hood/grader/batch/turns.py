@@ -59,7 +59,7 @@ class Turns:
         return turn
 
     def seconds(self, turn: Turn) -> int:
-        """Return how long a turn is while others wait."""
+        """Return how long a turn is while other jobs wait."""
         usual = sorted(self._took)[len(self._took) * 3 // 4] if self._took else 0
         return max(LEAST, math.ceil(TIMES * usual), LONGER * turn.had)
 

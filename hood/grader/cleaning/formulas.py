@@ -98,7 +98,7 @@ def rendered(markdown: str, attachments: Mapping[str, Any], anchors: bool = True
 
 
 def below_headings(markup: str) -> str:
-    """Return HTML for a page whose parts have headings of level 2: all its headings get level 3.
+    """Return HTML with all headings at level 3, for a page whose parts have headings of level 2.
 
     Otherwise a learner's headings would change the page's outline, which screen readers list.
     """

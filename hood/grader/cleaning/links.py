@@ -12,8 +12,9 @@ import html
 import re
 from collections.abc import Collection
 
-# A public host name and a port. The name is ASCII with a dot, and its last part starts with a
-# letter, so it is not a numeric address in any notation. The bounds keep the search time linear.
+# A public host name and a port. The name is ASCII with a dot. The last part of the name starts with
+# a letter, so the name is not a numeric address in any notation. The bounds keep the search time
+# linear.
 LABEL = r"[a-z0-9-]{0,62}+"
 # Last parts of names that are not public: names of the machine itself, names in the machine's own
 # network, and reserved names.

@@ -36,10 +36,10 @@ STYLES = {"background-color", "clear", "color", "direction", "display", "float",
 STYLES |= {"font-family", "font-size", "font-style", "font-weight", "height", "letter-spacing"}
 STYLES |= {"line-height", "overflow", "text-align", "text-decoration", "text-indent"}
 STYLES |= {"vertical-align", "white-space", "width"}
-# With some of the page's classes, an element covers the page. An output keeps only a table's class.
+# Some classes of the page make an element cover the page. So an output keeps only a table's class.
 CLASSES = {"dataframe"}
-# Classes that the page's renderer gives to headings, tasks and code: a token's class has at most
-# three letters.
+# Classes that the page's renderer gives to headings, tasks and code. The class of a token of code
+# has at most three characters.
 RENDERED = re.compile(r"anchor-link|highlight|task-list-item|language-\S+|[a-z][a-z0-9]{0,2}")
 # The renderer's HTML for `- [x]`. Any other `<input` is removed from a learner's text first.
 BOX = re.compile(

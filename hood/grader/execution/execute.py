@@ -56,8 +56,8 @@ from hood.verdict import FULL, VERDICT_MIME, Cause
 if TYPE_CHECKING:
     from hood.grader.execution.examiner import Examiner
 
-# If a kernel prints on after the interrupt, it is killed when its output exceeds FLOOD times the
-# limit. On a busy machine, a kernel prints several times the limit before the interrupt arrives.
+# A kernel that still prints after the interrupt is killed when its output exceeds FLOOD times the
+# limit. On a busy machine, a kernel can print far more than the limit before the interrupt arrives.
 FLOOD = 16
 MAX_COUNT = 1_000_000
 UNREADABLE = "the output of this cell could not be read"
@@ -90,9 +90,9 @@ class Execute(NbGraderExecute):
     - The limits are the lab's own limits (:class:`hood.grader.sandbox.Limits`). A cell that takes
       too long and a notebook that prints too much are interrupted. A kernel that ignores the
       interrupt is killed, and the outputs of the later cells say so.
-    - A learner's own cells that no exercise needs have a separate time limit, which is as long as
-      the limit of all other cells (:mod:`hood.grader.execution.own_time`). So these cells take no
-      time from the answers.
+    - All of a learner's own cells together have a separate time limit, which is as long as the
+      limit of all other cells (:mod:`hood.grader.execution.own_time`). When this time is used up,
+      own cells that an exercise needs use the answers' time, and other own cells are left out.
     - If a kernel dies in its sandbox, but not at a limit, the notebook is run a second time,
       because Linux or the machine may have killed the kernel. If the learner's code killed the
       kernel, it will kill the kernel again.

@@ -1,4 +1,4 @@
-"""Read a graded cell's outputs, and write them so that nbgrader derives the same points.
+"""Read a graded cell's outputs, and write them so that nbgrader derives the verdict's points.
 
 nbgrader derives a grade from outputs: an error or text on stderr gives 0, the first result that is
 a number gives that number, and anything else gives full points. So a cell that calls ``verify``
@@ -124,7 +124,7 @@ def final_outputs(
 
 
 def as_points(stated: Any, points: float) -> float | None:
-    """Return the number that a verdict states if it is between 0 and ``points``; else None."""
+    """Return the points that a verdict states if they are from 0 to ``points``; else None."""
     try:
         value = float(stated)
     except (TypeError, ValueError):

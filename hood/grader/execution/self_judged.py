@@ -90,7 +90,7 @@ def _messages(source: str) -> Iterator[list[str]]:
 def _fits(said: str, texts: list[str]) -> bool:
     first, *others = map(re.escape, texts)
     *between, last = others or [""]
-    # atomic groups match each text only at the text's first place, so the time is linear
+    # an atomic group finds only the first place of its text, so the time is linear
     inner = "".join(f"(?>.*?{text})" for text in between)
     pattern = f"{first}{inner}.*{last}" if others else first
     return re.fullmatch(pattern, said, re.DOTALL) is not None

@@ -22,7 +22,7 @@ from hood.grader.inside.course_sandbox import CourseSandbox
 WORK = f"{HOME}/work"
 # Limit on the descriptors of a process. Linux counts a user's descriptors in flight, and a process
 # can't send more than it may have open. Without root, that user is the grader, who may have 1024 or
-# more. FILES plus 253 (the largest number in one message) is far below 1024.
+# more. FILES plus 253 (the most descriptors in one message) is far below 1024.
 FILES = 256  # open files of a process
 # nbgrader's files, which only the grader and the exchange read
 NOT_SHOWN = ("timestamp.txt", "submission_secret.txt")

@@ -255,8 +255,8 @@ class Compiler(CachingCompiler):
 class Shell(InteractiveShell):
     """IPython's shell, which runs cells that arrive over a socket until the grader closes it.
 
-    Making the shell writes to many pages of memory. So the zygote makes it, and forks don't copy
-    these pages.
+    To make the shell, Python writes to many pages of memory. So the zygote makes the shell, and
+    forks don't copy these pages.
     """
 
     displayhook_class: Any = Type(Results)

@@ -49,8 +49,8 @@ JSON_KIND = re.compile(r"application/(.*\+)?json\Z")  # all other kinds are text
 # refuses messages above the second limit.
 MOST = 1 << 23
 MAX_MESSAGE = MOST + (1 << 20)
-# Limit on commas and brackets outside of strings. These marks are counted before the JSON is
-# parsed, because the parsed objects can take forty times the memory of the JSON.
+# Limit on commas and brackets outside of strings. They are counted before the JSON is parsed,
+# because the parsed objects can take forty times the memory of the JSON.
 MAX_MARKS = 500_000
 # One comma or bracket with the text before it (this text may contain strings). The pattern is
 # possessive, so it reads no byte twice.
@@ -111,8 +111,8 @@ def _plain(value: Any) -> Any:
 
 def decode(data: bytes) -> dict[str, Any]:
     """Decode a kernel's message; raise BadMessage if it is not a message of :data:`FORMS`."""
-    # The plain count also counts marks inside strings. For nearly all messages, the plain count is
-    # within the limit.
+    # This sum also counts commas and brackets inside strings. For nearly all messages, even the sum
+    # is within the limit.
     many = sum(map(data.count, (b",", b"[", b"{"))) > MAX_MARKS
     if many and next(islice(MARK.finditer(data), MAX_MARKS, None), None):
         raise BadMessage("a message with too many values")

@@ -51,8 +51,9 @@ MAPPED = 8 << 30
 # So a sandbox near its limit is measured before it can be far above the limit.
 FILLS = 2 << 30
 SHORTEST_GLANCE = 0.01
-# The most times that the processes are listed and stopped. A stopping process can't fork, so only
-# the first list can be incomplete. Processes that wake each other may need more rounds.
+# The processes are listed and stopped at most this many times. A process with a pending SIGSTOP
+# can't fork, so only the first list can be incomplete. Processes that wake each other may need more
+# rounds.
 ROUNDS = 5
 COUNTED = (b"RssAnon", b"RssFile", b"RssShmem", b"VmPTE", b"VmSwap", b"Threads")
 DATAGRAM = b"0002"
@@ -281,7 +282,7 @@ class Meter:
         self.ran += seconds if crowded else min(seconds, ran)
         wants = any(self.threads[number].wants for number in self.threads.keys() & before.keys())
         if awaited and not crowded and (not wants or _come_and_gone(before, self.threads)):
-            # looking also takes time, if a sandbox has made it slow
+            # a look also takes time, if the sandbox has made looks slow
             self.slept += max(0.0, min(seconds, LONGEST_SLEEP + worked) - ran)
         self.passed = self.ran + max(0.0, self.slept - self.lacked)
         known = {thread.session for thread in before.values()}

@@ -69,7 +69,7 @@ def main(control_fd: int) -> None:
     - ``stage``: a folder in ``folder``, with the modules that a kernel imports, ``etc``, ``proc``
       and ``sys``.
     - ``readable``: folders that a sandbox sees at the same path.
-    - ``hidden``: folders inside these that a sandbox does not see.
+    - ``hidden``: folders inside the readable folders that a sandbox does not see.
     - ``user_namespace``: whether to make a user namespace.
     - ``packages``: the names of the course's packages.
     - ``sandbox``: the name of the course's own sandbox module, or an empty string.
@@ -110,7 +110,7 @@ def main(control_fd: int) -> None:
 
 
 class Zygote:
-    """Start, watch and end sandboxes in one thread, because bubblewrap dies with its thread.
+    """Start, watch and end sandboxes in one thread, because bubblewrap dies with that thread.
 
     ``grader`` is a pidfd of the grading process. ``told`` is the first message; see :func:`main`.
     ``course`` has the course's sandbox settings.
@@ -395,7 +395,7 @@ class Zygote:
         return self._fills(entry)
 
     def _glance(self, entry: RunningSandbox) -> str:
-        """Return the limit that a sandbox exceeds; measure only if an estimate suggests that."""
+        """Return the limit that a sandbox exceeds, or ""; measure only if memory may be used up."""
         if time.monotonic() < entry.glance:
             return ""
         if seconds := entry.meter.glance(entry.limits["memory"]):

@@ -1,8 +1,8 @@
 """Run a kernel in a sandbox for every notebook; ``python -m hood doctor`` tests it.
 
-Cooperating sandboxes can signal to each other through load, and through shared files in memory.
-Sandboxes see the path of the Python environment. docs/explanation/walls.md describes what else a
-sandbox does not prevent.
+Cooperating sandboxes can signal to each other through the machine's load, and through shared files
+in memory. Sandboxes see the path of the Python environment. docs/explanation/walls.md describes
+what else a sandbox does not prevent.
 """
 
 from hood.grader.sandbox.kernel import (

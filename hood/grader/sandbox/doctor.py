@@ -41,13 +41,9 @@ def machine() -> bool:
     course = of_course()
     lack = course.lacks()
     if lack:
-        print(
-            f"compile: no; missing: {', '.join(lack.tools)}. Checks that need C++ are not run, and "
-            "labs"
-        )
-        print(
-            f"  withhold the points of these checks (nobody loses them)\n  what to do: {lack.how}"
-        )
+        print(f"compile: no; missing: {', '.join(lack.tools)}. Checks that need C++ are not run.")
+        print("  Their points are withheld: by default, nobody loses these points")
+        print(f"  what to do: {lack.how}")
     elif course.compiles:
         print(f"compile: yes, {course.compiles} with {course.compiler()}")
     found = problems()

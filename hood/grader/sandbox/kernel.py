@@ -116,7 +116,7 @@ class Kernel(ABC):
         """Find out why the kernel's socket was closed, and end the processes that still run."""
 
     def _starved(self, limit: float) -> Exception | None:
-        """Return the error to raise if the time by the clock is up before the limit; else None."""
+        """Return the error to raise if a limit passed only by the clock; None to raise TimeIsUp."""
         return None
 
     def run(
@@ -207,7 +207,7 @@ class _Passed(Exception):
 
 
 class _Limit:
-    """A limit in seconds of a kernel's own time, and one by the clock, ``waits`` times as long."""
+    """A limit of a kernel's own time, and a limit by the clock that is ``waits`` times as long."""
 
     def __init__(self, kernel: Kernel, seconds: float) -> None:
         self._kernel = kernel

@@ -17,16 +17,16 @@ Expected = Mapping[str, tuple[Callable[[Any], bool], str]]
 WHOLE = (lambda value: type(value) is int and value > 0), "a whole number above 0"
 # name in a lab's metadata -> (field of Limits, size of one unit)
 UNITS = {
-    # MiB for the memory of all processes and the files that they write, added together. The memory
-    # of a fresh kernel does not count. If a single process allocates more than the limit, it gets a
+    # MiB for all processes together: their memory and the files that they write. The memory of a
+    # fresh kernel does not count. If a single process allocates more than the limit, it gets a
     # MemoryError
     "memory_mb": ("memory", MIB),
     "tmp_mb": ("tmp", MIB),  # MiB for files in each of /tmp, the home folder and /dev/shm
     "file_mb": ("file", MIB),  # MiB for one file
     "output_kb": ("output", 1024),  # KiB that a notebook may print or display
     "processes": ("processes", 1),  # the number of processes and threads at a time
-    # seconds for the whole notebook. The learner's own cells that no exercise needs have a second
-    # limit of the same size
+    # seconds for the whole notebook. All of the learner's own cells together have a second limit of
+    # the same size. When they have used it up, those that an exercise needs use the first limit
     "total_seconds": ("total_seconds", 1),
 }
 OF_LIMITS: Expected = dict.fromkeys(UNITS, WHOLE)
@@ -64,7 +64,7 @@ class Limits:
     output: int = 4 * MIB
     cell_seconds: int = 120
     # For the whole notebook, no matter whether its cells run, raise or wait. The learner's own
-    # cells that no exercise needs get as many seconds again (hood.grader.execution.own_time)
+    # cells get as many seconds again (hood.grader.execution.own_time)
     total_seconds: int = 300
     grace: int = 5  # seconds between an interrupt and the kill
 

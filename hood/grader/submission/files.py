@@ -323,10 +323,11 @@ def _unopened(what: str, error: OSError) -> Unreadable:
 
 
 def _only_we_link(file: os.stat_result, folder: os.stat_result) -> bool:
-    """Return whether only this user can have made a hard link: this user owns its file and folder.
+    """Return whether only this user can have made a hard link.
 
-    Backups and `cp -al` make such links. A learner may have made any other hard link, to read
-    somebody else's file.
+    This is so if this user owns the file and the link's folder, and if not every account may write
+    to the folder. Backups and `cp -al` make such links. A learner may have made any other hard
+    link, to read somebody else's file.
     """
     us = os.geteuid()
     return file.st_uid == folder.st_uid == us and not folder.st_mode & stat.S_IWOTH

@@ -12,10 +12,10 @@ from collections.abc import Collection, Iterable
 
 from hood.untrusted import nfc
 
-SHOWN = frozenset(" _.,:+/()-")  # in addition to letters, their marks and digits
+SHOWN = frozenset(" _.,:+/()-")  # in addition to letters, combining marks and digits
 LONGEST_SHOWN = 100
 LONGEST_ID = 128  # characters of a learner's id or a lab's name
-# Characters of ids and addresses, in addition to letters, their marks and digits of any script.
+# Characters of ids and addresses, in addition to letters, combining marks and digits of any script.
 # These characters don't end a text in nbgrader's pages, move a cursor, or separate columns of a
 # table.
 IN_IDS = frozenset(" ._-@+()~'\u2019\u00b7\u200c\u200d")
@@ -77,7 +77,8 @@ def shown_id(name: str) -> str:
 def look_alikes(ids: Iterable[str]) -> list[list[str]]:
     """Return groups of ids that a person can't tell apart on a page.
 
-    Such ids differ in spaces at an end, in marks without width, or in letters of several scripts.
+    Such ids differ, for example, in the number of spaces, in invisible characters, or in letters of
+    several scripts.
     """
     found: dict[str, list[str]] = {}
     for one in ids:

@@ -236,16 +236,16 @@ def _choose(
                 if later in chosen and not is_solution(owned[later]) and is_grade(owned[later])
             ]
             test = after[0] if after else len(submitted)
-            # When the learner ran the test, the last copy above the test had been defined last.
+            # The learner's test used the copy that was defined last: the last copy above the test.
             worked_on = [p for p in positions if not ours.has(grade_id, submitted[p].source)]
             above = [p for p in worked_on if p < test]
             chosen[grade_id] = (above or worked_on or positions)[-1]
             used = (
-                "The last changed copy above its test was graded. Other changed copies were "
-                "kept as ordinary cells, and untouched copies were left out"
+                "The last changed copy above the exercise's graded cell was graded. Other changed "
+                "copies were kept as ordinary cells, and untouched copies were left out"
             )
         else:
-            used = "The original was used once"
+            used = "The graded notebook has the original once"
         what = f"occurred {len(positions)} times. {used}"
         notes.append(_note(NoteKind.COPIED, grade_id, what))
     return chosen, notes

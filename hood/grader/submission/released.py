@@ -42,10 +42,10 @@ class Folders(Protocol):
         """The course's folder."""
 
     def folder(self, step: str, student: str, lab: str) -> Path:
-        """Return the folder of a student and lab."""
+        """Return a student's folder for a lab in a step such as ``submitted``."""
 
     def students(self, step: str, lab: str) -> list[str]:
-        """Return the students with a folder of the lab."""
+        """Return the students with a folder or file of the lab in a step such as ``submitted``."""
 
 
 def is_owned(cell: NotebookNode) -> bool:

@@ -110,7 +110,7 @@ class SmallDraw(Draw):
     """Random choices that a person can read: small sizes, small numbers, few digits.
 
     The choices stay within the bounds that a check's generator gives, so they make valid cases of
-    that check. ``reach`` limits how far an integer may be from the possible integer nearest to 0.
+    that check. ``reach`` limits how far an integer may be from the allowed integer nearest to 0.
     If ``reach`` is at most 4, tensors have whole numbers, and large tensors have consecutive
     numbers. If ``reach`` is larger, tensors have numbers with one decimal.
     """

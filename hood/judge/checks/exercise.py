@@ -92,7 +92,7 @@ class Case:
     # exception of the reference is an error of the check.
     raises: str = ""
     # How a learner can repeat the case in a notebook, for a failing example; None if the calls of
-    # ``play`` show this.
+    # ``play`` are enough for this.
     paste: Paste | None = None
     # Whether the case may become a failing example. False if the example would show the answer.
     example: bool = True
@@ -128,7 +128,7 @@ def not_run(part: str, why: str) -> Case:
 class ByHand:
     """What an answer may not use, with a reason for the learner.
 
-    ``hood/judge/source/by_hand.py`` enforces this rule, and describes what the rule can't detect.
+    ``hood/judge/source/by_hand.py`` enforces these rules, and says which violations it can't find.
     """
 
     # The reason for the learner, such as "the point is to find the strides yourself".
@@ -147,8 +147,8 @@ class ByHand:
     # Dotted names or patterns that are always allowed, with everything below them. For example, an
     # exercise in which learners write a dispatch mode allows the module of dispatch modes.
     allow_names: frozenset[str] = frozenset()
-    # A module, such as ``torch``, in which the answer may look up a name that a call passes to it.
-    # In other modules the answer may not look up computed names.
+    # A module, such as ``torch``, in which the answer may look up a name that a variable has:
+    # ``getattr(torch, name)``. In other modules the answer may not look up computed names.
     looks_up: str = ""
     # If given, the largest allowed number of lines of the answer and its helpers together. A
     # statement counts as one line even if it has several lines. Blank lines, comments, docstrings

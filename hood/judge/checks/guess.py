@@ -121,7 +121,8 @@ def _scaled(g: np.ndarray, w: np.ndarray, integers: bool) -> str:
     ratio = float(g[told][0] / finite[0])
     if not math.isfinite(ratio) or ratio == 0:
         return ""
-    # The tolerance is relative to the result. Relative to 1, all small numbers would be equal.
+    # The tolerance is relative to the largest number in the result. With a tolerance relative to 1,
+    # all small numbers would be equal.
     if not np.allclose(g, w * ratio, rtol=1e-5, atol=1e-6 * np.abs(g[np.isfinite(g)]).max()):
         return ""
     if math.isclose(ratio, -1, rel_tol=1e-5):

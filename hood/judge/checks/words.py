@@ -11,6 +11,6 @@ def counted(number: int, noun: str) -> str:
 
 
 def listed(items: Iterable[object]) -> str:
-    """Return items as a list in a sentence: ``3``, ``3 and 2``, ``3, 2 and 4``."""
+    """Return items as text for a sentence: ``3``, ``3 and 2``, ``3, 2 and 4``."""
     *others, last = map(str, items)
     return f"{', '.join(others)} and {last}" if others else last

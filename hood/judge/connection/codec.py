@@ -2,7 +2,7 @@
 
 A message is JSON followed by the storages of its tensors and arrays. Each storage is sent once and
 as a whole, so tensors that share a storage still share one after decoding. Every tensor keeps its
-shape, strides, offset and dtype. Floats stay exact, with ``Infinity`` and ``NaN``.
+shape, strides, offset and dtype. Floats stay exact, and may be ``Infinity`` or ``NaN``.
 
 The decoder treats every message as hostile. Before it makes an object, it checks size, depth,
 number of values and every index. So the time and memory of decoding are proportional to the
@@ -62,8 +62,8 @@ MAX_JSON = 1 << 24
 TOO_MUCH = f"more than {MAX_BYTES >> 20} MiB of data"
 HEADER = struct.Struct(">IQ")  # bytes of JSON, bytes of storages
 
-# The decoder may raise these for JSON that does not follow the table above. torch raises
-# RuntimeError.
+# The decoder may raise these errors for JSON that does not follow the table above. RuntimeError
+# comes from torch.
 UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, OverflowError, RuntimeError)
 
 # Types that JSON represents directly. Most values have such a type, so containers test for these

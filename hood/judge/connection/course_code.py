@@ -1,8 +1,8 @@
 """The packages of the course, and their folder.
 
 Data classes of these packages are sent by value. Functions of these packages don't count as the
-learner's code. A process with access to the course reads ``course.toml``. In a sandbox, the first
-process calls :func:`tell`.
+learner's code. A process with access to the course reads ``course.toml``. For sandboxes,
+the zygote calls :func:`tell`.
 """
 
 from __future__ import annotations

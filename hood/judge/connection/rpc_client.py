@@ -13,8 +13,8 @@ from typing import Any, Protocol
 from hood.judge.connection import codec
 from hood.judge.connection.rpc_server import Answerer
 
-# Late replies to an earlier cell's requests are ignored. More late replies than this end the
-# connection.
+# Late replies to an earlier cell's requests are ignored. If there are more of them than this, the
+# connection ends.
 MAX_STALE = 100
 # Limit on the bytes of all replies of one exercise. A byte of JSON counts JSON_COSTS times, because
 # JSON must be parsed and storages need no parsing.

@@ -1,6 +1,6 @@
 """Record calls of torch and send gradients, in the learner's process.
 
-Importing this module imports torch, so it is imported only where torch is loaded or needed.
+Importing this module imports torch. So import it only where torch is loaded or needed.
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ def _path(func: Any) -> str:
 
 
 def _tensors_in(values: Iterable[Any]) -> set[int]:
-    """Return the addresses of the storages of tensors. An operator gets and returns no others."""
+    """Return the addresses of tensors' storages. Operators get and return no other storages."""
     found: set[int] = set()
     for one in values:
         if isinstance(one, torch.Tensor):

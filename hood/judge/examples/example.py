@@ -476,7 +476,7 @@ def _texts(check: Check, cases: Iterable[Case]) -> frozenset[str]:
 
 @lru_cache(maxsize=64)
 def _hidden(key: AnswerKey) -> frozenset[str]:
-    """Return the texts of those calls in the run's own cases that could be shown."""
+    """Return the calls of the run's own cases as texts, without calls that can't be shown."""
     return _texts(key.check, key.cases)
 
 

@@ -31,7 +31,7 @@ PYTORCHS_INSIDE = "which accesses PyTorch's internals"
 MACHINERY = "which gives access to the notebook's kernel"
 REPLACES = "which changes what names refer to"
 REPLACED = "which is no longer the library's own, because something replaced it"
-UNNAMED = "which binds the name `{}` without showing this name in its text"
+UNNAMED = "which binds `{}`, although its text does not show this"
 NOT_HERE = "which belongs to a module that is not installed on the judging machine"
 SHELL = "which takes its result from outside Python"
 UNWRITTEN = "which makes code that no cell contains"
@@ -125,7 +125,8 @@ class Used:
 
         For example, suppose that ``torch.nn.Linear.forward`` was replaced. The code may use the
         replacement if it uses the class ``Linear``, or an attribute ``forward`` of any object.
-        Operators such as ``+`` use a tensor's methods with underscores.
+        An operator such as ``+`` calls a method such as ``__add__`` without naming it. So any
+        code may use a replaced method of a tensor that has such a name.
         """
         *place, name = replaced.split(".")
         implicit = name.startswith("__") and name not in SHOWS
@@ -156,9 +157,9 @@ def refused(path: str, around: Surroundings) -> str:
 
 @lru_cache(maxsize=4096)
 def listed(path: str) -> str:
-    """Return why REFUSED forbids a dotted path or a module named in it.
+    """Return why REFUSED forbids a dotted path; "" if it does not.
 
-    If REFUSED forbids neither, return "".
+    A path through a forbidden module, such as ``torch.serialization.pickle``, is forbidden, too.
     """
     parts = path.split(".") if not path.startswith(".") else []
     for first in range(len(parts)):

@@ -1,7 +1,7 @@
 """Enforce the rules of exercises that must be solved by hand: what an answer may not use.
 
 A rule (:class:`hood.judge.checks.exercise.ByHand`) applies to the statements that define an answer,
-to every name that these statements use, and to replacements of library objects that they use. All
+to every name in these statements, and to statements that replace library objects of the answer. All
 these statements are read (:mod:`hood.judge.source.learner_source`). The rule does not restrict
 other code in the notebook. The rule forbids objects of a library and attributes of values, not the
 learner's own names. While the cases are played, the learner's process records the calls of torch,

@@ -59,7 +59,7 @@ class LearnerSource:
         run. ``bound`` maps each line of the cell, or ANY_LINE, to the names that got a new value
         while that line ran.
         """
-        # IPython removes empty lines at the top, so the kernel's numbers of lines begin after them.
+        # IPython removes empty lines at the top, so the kernel counts lines after them.
         source = "".join(leading_empty_lines(source.splitlines(keepends=True)))
         cell = read_cell(source)
         if cell.unread and finished and not given:
@@ -170,7 +170,7 @@ class LearnerSource:
         return sum(map(_lines, own))
 
     def _definitions(self, name: str, before: int) -> Iterator[int]:
-        """Yield the statements that bind a name, from the last back to one that certainly ran."""
+        """Yield the statements that bind a name, the last one first, until one certainly ran."""
         for place in reversed(self._bound.get(name, ())):
             if place < before:
                 yield place

@@ -140,7 +140,7 @@ class ExceptionKind(Composed):
 
 
 class Own:
-    """The mark of an exception whose class Python does not have."""
+    """A base class for an exception whose own class Python does not have."""
 
     kinds: tuple[str, ...]  # the names of the exception's class and of its bases
 

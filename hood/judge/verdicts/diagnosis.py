@@ -5,7 +5,7 @@ case if, in this case, its outcome is exactly the outcome of the learner's code.
 *contradicted* if there is a case in which it is wrong, and in which the learner's code is right, or
 is wrong in another way.
 
-For a part that was failed, a misconception is
+If the learner's code fails a part, a misconception is
 
 - named, if it is not contradicted and explains every failed case of the part. If the code failed
   two or more cases of the exercise, the misconception must explain at least two of these;
@@ -14,8 +14,8 @@ For a part that was failed, a misconception is
   mistake.
 
 If several misconceptions qualify, the misconception that explains the largest number of cases of
-the exercise wins. If several misconceptions are left, and they differ in some case, the part gets
-no name and no hint.
+the exercise wins. If several misconceptions are left, the first of them wins if they explain every
+failed case of the exercise. Otherwise the part gets no name and no hint.
 """
 
 from __future__ import annotations
@@ -48,9 +48,10 @@ class Diagnosis:
         named: list[Candidate] = []
         offered: dict[int, list[Candidate]] = {}
         for m in self._key.check.misconceptions:
-            # Most misconceptions match no case, and for most learners the first failed cases are
-            # the same, so their outcomes are cached. Playing every case with each misconception
-            # would take longer than everything else.
+            # Try two failed cases first, because most misconceptions match no case. For most
+            # learners, the first failed cases are the same, so the outcomes of these cases are
+            # cached. Playing every case with each misconception would take longer than everything
+            # else.
             if not any(self._alike(m, k) for k in failed[:2]):
                 continue
             explained = self._explained_by(m)

@@ -187,7 +187,7 @@ def _judge_part(
     known, resembled = diagnosis.of(part.name)
     hint = ""
     if resembled:
-        like = f"in most of the wrong cases, your code behaves like “{resembled.name}”"
+        like = f"in most of the cases that fail, your code behaves like “{resembled.name}”"
         hint = f"{like}: {resembled.explanation}"
     return replace(
         part,

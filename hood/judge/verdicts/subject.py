@@ -104,8 +104,8 @@ class CallEffects:
     # The changed arguments. For a tensor, array or table: its position among all tensors, arrays
     # and tables. For any other container: the argument in words.
     changed: tuple[int | str, ...]
-    # The arguments with a change, each once: a position, or the name of a keyword argument. If the
-    # case asks for the arguments (``left_by``), no argument is in ``changed``.
+    # The changed arguments again, each once, by place in the call: a position or a keyword. If the
+    # case asks for the arguments (``left_by``), they are only here, not in ``changed``.
     touched: tuple[int | str, ...]
     # For each returned tensor: the position of the argument that shares the tensor's storage, or
     # ``None`` if no argument does.
@@ -249,7 +249,7 @@ class Subject:
             return Handle(self, reply["made"])
         before, after = stored_in((args, kwargs)), stored_in(reply["after"])
         if len(before) != len(after):
-            raise NotByValue("something, but its arguments no longer contain the same tensors")
+            raise NotByValue("something, but the arguments no longer contain the same tensors")
         came = self.got = reply["value"]
         pairs = enumerate(zip(before, after, strict=True))
         kept = "leaves" in which  # whether the case asks for the changed arguments

@@ -1,6 +1,6 @@
 """Make every kernel of a course's Jupyter server run the engine's start-up file.
 
-After a kernel died, that file, `startup.py` beside this folder, lets cells say what to run.
+With that file, `startup.py` beside this folder, a cell says what to run if a kernel has died.
 """
 
 import os

@@ -27,7 +27,7 @@ def _(model, loss, x, targets, v):
 
 PLACES = {
     "['product']": "the product",
-    "['many']": "as many operators as parameters were called, or more.",
+    "['many']": "at least as many operators were called as the model has parameters.",
     "['large']": "a tensor has more than ten numbers for each parameter.",
     **MODEL_KEPT,
     "['kept']['v']": "the call changed `v`.",

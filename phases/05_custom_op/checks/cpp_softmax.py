@@ -198,5 +198,5 @@ def _(draw):
         came = subject.drive("cpp_operator:trace_cpp", x)
         return came["graphs"], came["same"]
 
-    places = {"[0]": "The compiler should get exactly one graph.", "[1]": "The compiled result is another."}
+    places = {"[0]": "The compiler should get exactly one graph.", "[1]": "The compiled code gives another result."}
     yield Case(fake, traced, shown="traced", places=places)

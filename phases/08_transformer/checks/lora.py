@@ -114,7 +114,7 @@ def _(draw):
         shown = f"{words(ins, outs, biased, dtype, rank, batch)}, alpha {alpha}"
         places = {
             "['frozen']": "the parameters of `base` get a gradient.",
-            "['leaf']": "after the calls, the weight of `base` has a graph. It should be as before, a number that is not trained.",
+            "['leaf']": "after the calls, the weight of `base` has a graph. It should have no graph, as before the calls.",
             "['outputs'][0]": "the output",
             "['weights'][0]": "the weight of the given layer",
             "['gradients']['A']": "the gradient of A",

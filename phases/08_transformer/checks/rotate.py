@@ -106,7 +106,7 @@ def _(draw):
             "['moves']": "Keys or queries are not changed by their positions.",
             "['alone']": "A row of a batch gets other numbers than it gets alone.",
             "['cached']": "The last tokens get other numbers than in one pass over the whole text.",
-            "['gap']": "With every second token, and its position, a token gets other numbers.",
+            "['gap']": "If every second token is left out, a token at the same position gets other numbers.",
             "['distance']": (
                 "If all positions are larger by the same number, the scores of queries and keys change."
             ),

@@ -87,8 +87,8 @@ def _(draw):
     for causal in (False, True):
         block = draw.integer(3, 5)
         yield asked(ragged, drawn(1, 2, 2 * block + draw.integer(1, block - 1), 3), causal, block)
-        yield asked(ragged, drawn(1, 1, block + 1, 2), causal, block, ", one word beside the tiles")
-        yield asked(ragged, drawn(1, 1, 2 * block - 1, 2), causal, block, ", one word less than tiles")
+        yield asked(ragged, drawn(1, 1, block + 1, 2), causal, block, ", one word more than a tile")
+        yield asked(ragged, drawn(1, 1, 2 * block - 1, 2), causal, block, ", one word less than two tiles")
         yield asked(ragged, drawn(2, 1, draw.integer(4, 6), 2), causal, 1, ", tiles of one word")
         yield asked(ragged, drawn(1, 2, 1, 3), causal, draw.integer(1, 4), ", one word")
         yield asked(ragged, drawn(1, 1, draw.integer(3, 6), 3), causal, 16, ", a block larger than T")
@@ -126,7 +126,7 @@ def _(draw):
         most = 4 * D * block * block * tiles * (tiles + 1) // 2
         return lambda came: came["flops"] <= 1.05 * most
 
-    says = "More is multiplied than the tiles with a query and a key that it sees."
+    says = "There are more multiplications than necessary. A tile needs products only if a query sees a key in it."
     yield counted(skipped, T, D, 8, True, few(T, D, 8), says)
     yield counted(skipped, 30, D, 5, True, few(30, D, 5), says)
     yield counted(skipped, 8, D, 1, True, few(8, D, 1), says)

@@ -112,7 +112,7 @@ def _(draw):
     for causal in (False, True):
         block = draw.integer(3, 5)
         yield asked(ragged, drawn(1, 2, 2 * block + draw.integer(1, block - 1), 3), causal, block)
-        yield asked(ragged, drawn(1, 1, block + 1, 2), causal, block, ", one word beside the tiles")
+        yield asked(ragged, drawn(1, 1, block + 1, 2), causal, block, ", one word more than a tile")
         yield asked(ragged, drawn(1, 1, draw.integer(3, 4), 2), causal, 1, ", tiles of one word")
         yield asked(ragged, drawn(2, 1, 1, 3), causal, draw.integer(1, 4), ", one word")
         yield asked(ragged, drawn(1, 1, draw.integer(3, 6), 3), causal, 16, ", a block larger than T")

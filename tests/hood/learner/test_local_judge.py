@@ -229,4 +229,4 @@ def test_stop_ends_the_cell_and_says_so(kernel):
 
     shown, ended = run_cell(client, CHECKED, after=stop)
     assert all("text/plain" in data and not data["text/plain"] for data in shown), "no verdict"
-    assert ended.startswith("bytes_of: you stopped its check, so there is no verdict.")
+    assert ended.startswith("bytes_of: you stopped the check, so there is no verdict.")

@@ -111,14 +111,14 @@ def notebook(shell, monkeypatch, tmp_path):
 def test_a_name_from_a_cell_that_has_not_run_is_reported_with_the_cell(notebook, capsys):
     notebook("graded")
     said = capsys.readouterr().out
-    assert said.startswith("`twice` is not defined: the cell above that defines it has not run")
+    assert said.startswith("`twice` is not defined: a cell above defines it, but has not run")
     assert "Run All Above Selected Cell" in said.replace("\n", " ")
     assert "Traceback" not in said
     assert max(map(len, said.splitlines())) <= one_line.COLUMNS
     notebook("answer")
     capsys.readouterr()
     notebook("graded")
-    assert capsys.readouterr().out.startswith("`check` is not defined: the cell above")
+    assert capsys.readouterr().out.startswith("`check` is not defined: a cell above defines it")
     notebook("setup")
     capsys.readouterr()
     notebook("graded")
@@ -130,7 +130,7 @@ def test_a_cell_that_ended_in_an_error_has_not_run_to_its_end(notebook, capsys):
     capsys.readouterr()
     notebook("answer")
     notebook("graded")
-    assert capsys.readouterr().out.startswith("`check` is not defined: the cell above")
+    assert capsys.readouterr().out.startswith("`check` is not defined: a cell above defines it")
 
 
 @pytest.mark.parametrize("name", ["typo", "late"])

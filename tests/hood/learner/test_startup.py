@@ -34,7 +34,7 @@ def test_a_fresh_kernel_says_what_to_run(monkeypatch):
     with live_kernel() as (_, client):
         shown, ended = run_cell(client, 'check("unbroadcast")')
         assert shown == []
-        assert ended.startswith("`check` is not defined: the cell above that defines it has not")
+        assert ended.startswith("`check` is not defined: a cell above defines it, but has not")
         assert run_cell(client, "print([name for name in dir() if 'begin' in name])")[0] == [
             {"text/plain": "[]\n"}
         ]

@@ -1,6 +1,5 @@
 """The driver of lab 06's last exercise: what it says about graphs, and what it leaves as it was."""
 
-import pytest
 import torch
 
 from utils.drivers import decoding as driver
@@ -26,15 +25,6 @@ def test_products_of_matrices_and_vectors_are_counted():
             with mode(), driver.Products() as products:
                 run()
             assert products.operations == expected
-
-
-def test_empty_memory_is_nan_and_settings_come_back():
-    with driver.empty_is_nan():
-        assert torch.empty(3).isnan().all()
-    assert not torch.are_deterministic_algorithms_enabled()
-    with pytest.raises(ZeroDivisionError), driver.empty_is_nan():
-        raise ZeroDivisionError
-    assert not torch.are_deterministic_algorithms_enabled()
 
 
 def test_a_small_model_comes_from_its_seed():

@@ -131,7 +131,7 @@ def test_the_command_writes_what_the_evaluation_reads(tmp_path, capsys, small_co
     manifest["figures"]["accuracy"]["en"] = 0.99
     (tmp_path / "manifest.json").write_text(json.dumps(manifest))
     evaluation.main(["--weights", str(tmp_path / "weights.safetensors")])
-    assert "manifest states other figures" in capsys.readouterr().out
+    assert "manifest states other numbers" in capsys.readouterr().out
 
 
 def test_the_lines_that_are_shipped_are_those_of_the_corpus(data, tokenizer):

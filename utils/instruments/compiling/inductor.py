@@ -60,7 +60,7 @@ def written(
     """Return Inductor's code for `function(*args)`, without building or running it.
 
     device: "cpu" or "cuda". For "cuda", Inductor gets fake tensors, and writes only the forward.
-        The code is the code for an H100, if it depends only on the figures in HOPPER.
+        The code is the same as on a real H100 if it depends only on the numbers in HOPPER.
     backward: whether to include the module for the backward. It exists if an argument requires a
         gradient.
 

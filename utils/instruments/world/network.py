@@ -122,7 +122,8 @@ def connect(
     latency: the least duration of a message, in seconds.
     bandwidth: the bytes per second of a message.
     counts: how often the tensor of each rank counts in a sum, by default once. So one rank can
-        stand for several ranks with the same tensor. It may be a function of rank 0's tensor.
+        stand for several ranks with the same tensor. A function of rank 0's tensor may return
+        these counts.
     carry: a function that gets the source, the receiver and the tensor of each message. It returns
         the tensor that arrives, with the same shape and dtype.
 

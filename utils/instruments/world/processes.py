@@ -72,7 +72,7 @@ def torchrun(script: str, world: int, seconds: float = LIMIT) -> str:
 
 
 def _end(process: subprocess.Popen) -> None:
-    """Stop torchrun, which then stops its workers. If torchrun does not stop, only it is killed."""
+    """Stop torchrun and its workers. If torchrun does not stop in time, kill torchrun alone."""
     process.terminate()
     try:
         process.wait(GRACE)

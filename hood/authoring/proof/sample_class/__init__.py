@@ -78,7 +78,7 @@ def enrol(lab: SampleLab, work: Sequence[Submission]) -> list[Learner]:
 
 
 def right(lab: SampleLab) -> list[Submission]:
-    """Return a submission with all references, and for each k one with all k-th alternates."""
+    """Return submissions: one with all references, then for each k one with all k-th alternates."""
     work = [Submission("solved everything", lab.solved(), lab.full())]
     for column in zip_longest(*(exercise.check.alternates for exercise in lab.exercises)):
         answers = {

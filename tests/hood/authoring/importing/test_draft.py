@@ -163,9 +163,7 @@ def test_points_of_a_part_without_a_case_go_to_the_other_part(drafted):
     tests = "assert f(1) == 1\n### BEGIN HIDDEN TESTS\nassert f(y) == y\n### END HIDDEN TESTS"
     folder, printed = drafted("nbgrader", *exercise(tests))
     assert 'parts={"as shown": 2}' in (folder / "checks" / "f.py").read_text()
-    assert (
-        "f: the part 'other inputs' has no case yet, so 'as shown' has all its points." in printed
-    )
+    assert "f: the part 'other inputs' has no case yet, so 'as shown' has all points." in printed
 
 
 def test_several_functions_of_one_cell_are_one_exercise(drafted):

@@ -242,7 +242,7 @@ def test_a_backup_that_fails_says_why(course, monkeypatch):
     with pytest.raises(UserError, match="exists already"):
         backup(course)
     path.unlink()
-    with pytest.raises(UserError, match="which `backup` saves: leave the option out"):
+    with pytest.raises(UserError, match="which `backup` saves: leave out --without-gradebook"):
         backup(course, without=True)
     monkeypatch.setattr(database, "PATIENCE", 0.1)
     with sqlite3.connect(course.root / "gradebook.db", isolation_level=None) as locked:

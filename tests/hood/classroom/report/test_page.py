@@ -93,7 +93,7 @@ def test_marks_by_hand_count_when_all_are_given(tmp_path):
     learners = [Made(name, manual={TASK: 2.0}) for name in ("ada", "bob")]
     text = Elements(page_of(tmp_path, learners)).text
     assert "on average 86 %" in text  # 12 of 14
-    assert "Percentages are of all 14 points" in text
+    assert "Each percentage is a share of all 14 points" in text
 
 
 def test_the_page_is_self_contained(page):

@@ -52,7 +52,7 @@ def test_marks_of_two_versions_are_reported(told):
     older = [Made(f"m{k}", manual={TASK: 4.0}, metadata={"key": "a-its own"}) for k in range(2)]
     nobody_knows = [Made("p", manual={TASK: 4.0})]  # graded by nbgrader itself
     [(group, do, why)] = told(older + newest + nobody_knows)
-    assert (group, do) == (MARKS, "Bring all marks to one version")
+    assert (group, do) == (MARKS, "Grade all submissions with one version")
     assert why.startswith("2 submissions were graded with another version")
 
 
@@ -101,7 +101,7 @@ def test_learners_come_first_and_a_few_are_named(told):
     assert [do for _, do, _ in found] == [
         "Grade these submissions again",
         "Ask for the unreadable files",
-        "Check the copies for the work",
+        "Find out whether the work is in a copy",
         "Find out when they were handed in",
         "Ask about edited tests or settings",
     ]

@@ -93,7 +93,7 @@ def test_all_data_of_the_learner_get_the_new_id_and_no_grade_is_redone(course, c
         "moved autograded/ana to ana_2",
         "moved feedback/ana to ana_2",
         f"moved received/{HW}/ana to ana_2",
-        "gradebook: ana is ana_2, with 1 submission and their marks",
+        "gradebook: ana is now ana_2, with 1 submission and marks",
         "gradebook: 1 verdict of the service",
         "course.yml:4 still names ana: write ana_2 there",
         "class.csv:3 still lists ana: write ana_2 there",

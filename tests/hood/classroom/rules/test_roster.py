@@ -159,7 +159,7 @@ def test_an_encoding_that_cannot_be_detected_must_be_in_the_course_file(course, 
     assert students(course) == {"ana": ("Żółć, Łukasz", "901"), "łuk": ("Ruiz, Ben", "902")}
     assert "was read as" not in capsys.readouterr().out
     (course.root / FILE).write_text(rules.replace("windows-1250", "ascii"))
-    with pytest.raises(UserError, match="class.csv is not in ascii, as `encoding` says"):
+    with pytest.raises(UserError, match="class.csv is not in ascii, although `encoding` says so"):
         do(course, "roster")
     (course.root / FILE).write_text(rules.replace("windows-1250", "excel"))
     with pytest.raises(UserError, match="expected an encoding such as windows-1250, got 'excel'"):

@@ -100,7 +100,7 @@ def test_a_learner_sees_only_their_own_labs(opened, course):
 
 def test_an_unreleased_lab_is_hidden_from_learners(opened, course):
     (course.root / "course.yml").write_text(NOT_OUT)
-    assert "No lab is out yet." in text_of(opened("ana"))
+    assert "No lab is released yet." in text_of(opened("ana"))
     assert LAB in text_of(opened("marta"))
 
 

@@ -302,7 +302,7 @@ def test_on_a_machine_that_cannot_compile_the_doctor_names_the_remedy(
     assert command.main(["doctor"]) == 0
     printed = capsys.readouterr().out
     assert "compile: no; missing: g++" in printed
-    assert "withhold the points of these checks" in printed
+    assert "Their points are withheld" in printed
     assert "what to do: unset CXX" in printed
 
 

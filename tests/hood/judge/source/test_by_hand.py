@@ -565,7 +565,7 @@ def test_a_hidden_binding_is_refused_with_its_line(hides):
         if "import" in hides:
             assert "is not installed on the judging machine" in told
         else:
-            assert f"binds the name `{name}` without showing this name in its text" in told
+            assert f"binds `{name}`, although its text does not show this" in told
             assert f"`{hides}`" in told
 
 
@@ -588,7 +588,7 @@ def test_a_binding_declared_by_a_call_is_named():
 
 def test_a_binding_in_another_line_does_not_hide_a_replacement():
     cell = "def layer_norm_vjp(g, x, w):\n    return g @ w\n\nexec('...')"
-    for line, words in ((1, ""), (2, ""), (4, "without showing this name in its text")):
+    for line, words in ((1, ""), (2, ""), (4, "although its text does not show this")):
         written = LearnerSource()
         written.add(cell, bound={1: ["layer_norm_vjp"], line: ["layer_norm_vjp"]})
         assert words in RuleReader(find_check("layer_norm_vjp")[1], written).refusal(None)

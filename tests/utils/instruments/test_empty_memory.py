@@ -1,0 +1,32 @@
+"""Empty memory is NaN inside the block; afterwards torch's settings are as they were."""
+
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from utils.instruments.empty_memory import empty_is_nan
+
+
+@pytest.fixture(params=["default", "warn", "error"])
+def mode(request):
+    before = torch.get_deterministic_debug_mode()
+    torch.set_deterministic_debug_mode(request.param)
+    yield torch.get_deterministic_debug_mode()
+    torch.set_deterministic_debug_mode(before)
+
+
+def test_empty_memory_is_nan_and_settings_come_back(mode):
+    with empty_is_nan():
+        assert torch.empty(3).isnan().all()
+    assert torch.get_deterministic_debug_mode() == mode
+    with pytest.raises(ZeroDivisionError), empty_is_nan():
+        raise ZeroDivisionError
+    assert torch.get_deterministic_debug_mode() == mode
+
+
+def test_the_compiler_is_not_imported():
+    code = "import sys, utils.instruments.empty_memory as m\nwith m.empty_is_nan(): pass\n"
+    code += "print('torch._inductor' in sys.modules, 'torch._dynamo' in sys.modules)"
+    assert subprocess.check_output([sys.executable, "-c", code], text=True) == "False False\n"
