@@ -1,15 +1,15 @@
 # ---
 # jupyter:
 #   kernelspec: {display_name: Python 3, language: python, name: python3}
-#   open_the_hood: {title: "Lab 07: Training", points: 51, cell_seconds: 60, preload: [optimizers]}
+#   open_the_hood: {title: "Lab 07: Training", points: 55, cell_seconds: 60, preload: [optimizers]}
 # ---
 
 # %% [markdown]
 # # Lab 07: Training
 #
-# Eleven exercises and one question, 51 points, about three hours without the *further* exercises 5,
-# 6, 7, 10 and 11, which take two hours more. A class may leave those out, or count them as a bonus.
-# Otherwise all points count. The lab follows
+# Twelve exercises and one question, 55 points, about three hours without the *further* exercises 5,
+# 6, 7, 10, 11 and 12, which take two and a half hours more. A class may leave those out, or count
+# them as a bonus. Otherwise all points count. The lab follows
 # [lesson 07](../../notebooks/07_training.ipynb). You build the parts of a training run one by one:
 # windows, a loader, the loop, two optimizers, a schedule, accumulation, a loss scaler, a checkpoint.
 # At the end you write the whole loop on an empty page. With it you train a MiniGPT from nothing
@@ -30,6 +30,10 @@
 import copy
 import math
 import os
+import statistics
+import time
+import weakref
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
@@ -37,9 +41,9 @@ import torch.nn.functional as F
 from torch.utils.data import DataLoader, Dataset
 
 from hood.learner.check import check
-from utils.drivers import killing
+from utils.drivers import killing, measuring
 from utils.drivers import training as driver
-from utils.minigpt import MiniGPTConfig, baselines, evaluation_lines, training_lines
+from utils.minigpt import MiniGPT, MiniGPTConfig, baselines, evaluation_lines, training_lines
 from utils.notebook.expect import expect_close, expect_equal, expect_raises
 from utils.views import loss_curves
 
@@ -1381,8 +1385,181 @@ expect_equal("tokens with the script's own settings", tokens(run, 8), (491_520, 
 verify("read_script", tokens=tokens, steps=steps, precision=precision, gradient=gradient, printed=printed, saved=saved, batches=batches, resumed=resumed)
 ### END HIDDEN TESTS
 
+# %% [markdown]
+# ## 12 · What do 16 bits save here?
+#
+# *Further, medium, 25 minutes, 4 points: one each for slow first calls, for a busy machine whose
+# speed changes, for a device with a queue, and for the bytes that a step keeps.*
+# From the lesson: [A stopwatch and a meter](../../notebooks/07_training.ipynb#cell-id=a-stopwatch-and-a-meter).
+#
+# Is your training step faster in bfloat16? Does it need less memory, or is it better to cut the
+# batch into parts? It depends on the machine, so measure it, and compare ratios.
+#
+# `speed_up(before, after, warmup, pairs, clock, synchronize)` returns a float: how many times as fast
+# `after()` is, compared with `before()`. If `before` takes 3 s and `after` takes 2 s, it is 1.5.
+# `clock()` returns the time in seconds, and `synchronize()` waits until the device has no work left.
+# You may call these two as often as you like. But a step may take a minute, so you may call `before`
+# and `after` at most `warmup + pairs` times each. The result must be right on a machine like this:
+#
+# - **Slow first calls.** The first `warmup` calls of each function may take much longer, because
+#   something is compiled or tuned. These calls don't count. `warmup` may be 0.
+# - **Changing speed.** The machine becomes faster or slower, by any factor. It changes only after
+#   every second call: the first two calls have the same speed, then the next two, and so on. All
+#   calls of `before` and `after` count for this.
+# - **Other programs.** After the slow first calls, the next call of `before` and the next call of
+#   `after` are a pair, then again the next of each, and so on. In fewer than half of the first
+#   `pairs` pairs, another program makes one of the two calls longer, by any time. `pairs` is 1 or
+#   more.
+# - **Device.** A call may return before its work is done. Then the work is in the queue of a
+#   device, which does one piece of work after the other. When `speed_up` is called, there may
+#   already be work in the queue.
+#
+# `most_kept(step, weights)` calls `step()` once. It returns an int: the largest number of bytes that
+# autograd keeps for backward at any moment in that call. A graph keeps the tensors that it has saved
+# until `backward` has gone through it, or until nobody needs the graph any more. (After
+# `backward(retain_graph=True)` it keeps them.) Count the whole storage of a saved tensor, even if the
+# tensor is only a view of a part of it. Several saved tensors may use one storage, also in different
+# graphs: it counts once. The storages of the tensors in the list `weights` don't count. The gradients
+# of the step must be the same as without you.
+#
+# Grading uses machines with their own clock, so it doesn't matter how busy yours is.
+# `measuring.timed(speed_up, machine, warmup, pairs)` makes such a machine from a dict, and
+# `measuring.kept(...)` makes a step from a list. Their docstrings, and the one of
+# `measuring.Machine`, say more.
+#
+# <details><summary>Which calls have the same speed?</summary>
+#
+# Two calls that follow each other, if you call the two functions in turn. So the ratio of such a pair
+# is right, whatever the speed is. Some pairs have wrong ratios, because another program disturbed
+# them. But fewer than half do: sort the ratios, and ask where a right one must be.
+# </details>
+# <details><summary>How do I notice that a graph lets go of a tensor?</summary>
+#
+# `torch.autograd.graph.saved_tensors_hooks(pack, unpack)` lets you save any object in place of a
+# tensor, for example one of a class of your own. A `weakref.WeakSet` contains such objects only as
+# long as somebody else keeps them. Let your object hold `t.detach()`: the tensor itself may hold its
+# own graph, and then nobody would ever free the two. At each `pack`, add up what is alive.
+# </details>
+
+# %% solution="measured"
+def speed_up(
+    before: Callable,
+    after: Callable,
+    warmup: int,
+    pairs: int,
+    clock: Callable,
+    synchronize: Callable,
+) -> float:
+    """How many times as fast `after` is as `before`."""
+    ### BEGIN SOLUTION
+    def seconds(function):
+        synchronize()
+        began = clock()
+        function()
+        synchronize()
+        return clock() - began
+
+    for _ in range(warmup):
+        before()
+        after()
+    return statistics.median([seconds(before) / seconds(after) for _ in range(pairs)])
+    ### END SOLUTION
+
+
+def most_kept(step: Callable, weights: list) -> int:
+    """The largest number of bytes that autograd keeps at any moment of a step."""
+    ### BEGIN SOLUTION
+    own = {weight.untyped_storage().data_ptr() for weight in weights}
+    alive, most = weakref.WeakSet(), 0
+
+    def pack(tensor):
+        nonlocal most
+        saved = Saved(tensor.detach())
+        alive.add(saved)
+        storages = [one.tensor.untyped_storage() for one in alive]
+        sizes = {storage.data_ptr(): storage.nbytes() for storage in storages}
+        most = max(most, sum(size for at, size in sizes.items() if at not in own))
+        return saved
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda saved: saved.tensor):
+        step()
+    return most
+
+
+class Saved:
+    """What a graph holds in place of a tensor."""
+
+    def __init__(self, tensor):
+        self.tensor = tensor
+    ### END SOLUTION
+
+# %%
+machine = {"seconds": {"before": 3.0, "after": 2.0}, "now": 100.0}
+expect_close("without difficulties", measuring.timed(speed_up, machine, 0, 1), 1.5, rtol=1e-6)
+compiles = machine | {"slow": {"before": 90.0, "after": 4.0}}
+expect_close("slow first calls", measuring.timed(speed_up, compiles, 2, 3), 1.5, rtol=1e-6)
+slower = machine | {"factors": [1.0, 2.0, 5.0, 5.0, 5.0]}
+expect_close("slower and slower", measuring.timed(speed_up, slower, 1, 3), 1.5, rtol=1e-6)
+neighbour = slower | {"disturbed": [("before", 0, 60.0)]}
+expect_close("and disturbed", measuring.timed(speed_up, neighbour, 0, 3), 1.5, rtol=1e-6)
+queue = machine | {"returns": {"before": 0.01, "after": 0.02}, "queued": 7.0}
+expect_close("a device with a queue", measuring.timed(speed_up, queue, 2, 1), 1.5, rtol=1e-6)
+
+# %%
+x, weights = torch.randn(6, 4), [torch.randn(4, 3), torch.randn(5, 3)]
+batch, row = 6 * 4 * 4, (3 + 5) * 4  # bytes of x, and of each row of a hidden layer and its head
+in_turn = [("forward", 0), ("backward", 0), ("forward", 1), ("backward", 1)]
+came = measuring.kept(most_kept, x, [4, 2], weights, in_turn)
+expect_equal("two parts, in turn", came["bytes"], batch + 4 * row)
+together = [("forward", 0), ("forward", 1), ("backward", 0), ("backward", 1)]
+came = measuring.kept(most_kept, x, [4, 2], weights, together)
+expect_equal("two graphs at once", came["bytes"], batch + 6 * row)
+dropped = [("forward", 0), ("drop", 0), ("forward", 1)]
+came = measuring.kept(most_kept, x, [2, 4], weights, dropped)
+expect_equal("a graph that is thrown away", came["bytes"], batch + 4 * row)
+
+# %%
+# your own machine: a step of MiniGPT, in two precisions and in one or four parts
+model = MiniGPT()
+x, wanted = (lines[:64] for lines in driver.sentences(*training_lines(), columns=18))
+
+
+def training_step(dtype, parts):
+    """A function that makes the gradients of a batch, in parts."""
+
+    def step():
+        model.zero_grad()
+        for inputs, targets in zip(x.chunk(parts), wanted.chunk(parts)):
+            with torch.autocast("cpu", dtype=dtype, enabled=dtype is not torch.float32):
+                logits = model(inputs).flatten(0, 1)
+                loss = F.cross_entropy(logits, targets.flatten(), reduction="sum")
+            (loss / (wanted != -100).sum()).backward()
+
+    return step
+
+
+plain = training_step(torch.float32, 1)
+most = most_kept(plain, list(model.parameters()))
+for dtype in (torch.float32, torch.bfloat16):
+    for parts in (1, 4):
+        step = training_step(dtype, parts)
+        # no device to wait for
+        times = speed_up(plain, step, 2, 5, time.perf_counter, lambda: None)
+        kept = most_kept(step, list(model.parameters()))
+        print(f"{dtype!s:14} in {parts}: {times:.2f} times as fast, {kept / most:.0%} of the bytes")
+
+# %% test="measured" points=4
+# Graded
+check("measured")
+same = {"seconds": {"before": 0.5, "after": 0.5}}
+expect_close("no difference", measuring.timed(speed_up, same, 1, 2), 1.0, rtol=1e-6)
+expect_equal("a step that does nothing", most_kept(lambda: None, []), 0)
+### BEGIN HIDDEN TESTS
+verify("measured", speed_up=speed_up, most_kept=most_kept)
+### END HIDDEN TESTS
+
 # %% [markdown] task="three_logs" points=3
-# ## 12 · Three logs
+# ## 13 · Three logs
 #
 # *10 minutes, 3 points, read by a person.*
 #

@@ -894,7 +894,7 @@ number(
 # %% [markdown]
 # ## A resting place
 #
-# Here the first sitting ends. You know what each of the five lines does, what the optimizer remembers, and why the loss of the resumed run jumped. You can now solve exercises 1 to 5 of [the lab](../release/07_training/07_training.ipynb), 21 of its 51 points: windows, a loader, five mistakes, two optimizers, and the size of a step. The second sitting finds out what else a file must contain.
+# Here the first sitting ends. You know what each of the five lines does, what the optimizer remembers, and why the loss of the resumed run jumped. You can now solve exercises 1 to 5 of [the lab](../release/07_training/07_training.ipynb), 21 of its 55 points: windows, a loader, five mistakes, two optimizers, and the size of a step. The second sitting finds out what else a file must contain.
 
 # %% [markdown] tags=["needs-kernel"]
 # When you come back, run the cells above again (*Run → Run All Above Selected Cell*, a minute or two), because the rest uses their model and their sentences.
@@ -1206,6 +1206,84 @@ number(
     why="Autocast only makes temporary copies of the inputs of a product. Weights, gradients and the optimizer's memory don't change.",
     wrong={8: "That is `model.bfloat16()`: everything is in 16 bits, and updates no longer change the weights.", 14: "Under autocast the gradient of a weight has the dtype of the weight, float32.", 18: "The 16-bit copies exist during forward and backward, and then they are freed."},
 )
+
+# %% [markdown]
+# ### A stopwatch and a meter
+#
+# What do 16 bits and parts bring on *your* machine? The last cell measured each step once, and one time says little: the first call is often slow, other programs get in the way, and the machine itself becomes faster and slower. So measure ratios, in pairs. A pair is the step in float32 on the whole batch, and at once the other step. As both have the same conditions, the ratio of their times is what counts. Leave out the first pair, and take the median of the others.
+#
+# **Predict.** The first row compares a step with itself, so its ratio should be 1. How far from 1 is it? And how many times as fast is a step in 16 bits?
+
+# %%
+from statistics import median
+
+
+def stopwatch(dtype, parts):
+    """Seconds of CPU of a whole step, with a copy of the model."""
+    twin = copy.deepcopy(model)
+    began = time.process_time()
+    whole_step(twin, parts, dtype)
+    return time.process_time() - began
+
+
+all_rows = [torch.arange(256)]
+for dtype in (torch.float32, torch.bfloat16):
+    for parts in (all_rows, quarters):
+        pairs = [(stopwatch(torch.float32, all_rows), stopwatch(dtype, parts)) for _ in range(7)]
+        ratios = sorted(first / second for first, second in pairs[1:])
+        print(f"{dtype!s:15} in {len(parts)}: {median(ratios):.2f} times as fast "
+              f"({ratios[1]:.2f} to {ratios[4]:.2f})")
+
+# %% [markdown]
+# The first row shows how large the noise is. Believe in a difference only if it is larger. The second row may even be above 1, although four parts do the same work as one batch. A likely reason is that smaller tensors more often fit into the caches of the processor. If the number in the third row is below 1, 16 bits cost time on this CPU. There are two reasons. Each cast reads and writes a tensor, in the forward and once more in the backward. And a CPU without instructions for bfloat16 widens each number again to multiply it, so the product itself can't be faster. On a GPU with tensor cores, products gain far more than the casts cost, as in the record above.
+#
+# On a GPU you need one more thing. A call only puts work into a queue and returns, so wait for the device before each reading of the clock. `torch.accelerator.synchronize()` waits. [Phase 09](09_profiling.ipynb#cell-id=two-clocks) shows what happens otherwise.
+#
+# Now the bytes. `kept`, above, counts what *one* graph keeps. But a step in four parts makes four graphs, and what counts is how much is kept at the same time. **Predict.** A hook may give autograd any object in place of a tensor. We give it tickets, and count those that somebody still has. How many are there after the forward, and how many after the backward?
+
+# %%
+import weakref
+
+
+class Ticket:
+    """A graph gets it in place of a tensor, and returns it when backward needs the tensor."""
+
+    def __init__(self, t):
+        self.t = t.detach()  # without its graph, or the graph would keep itself alive
+
+
+def exchange(t):
+    ticket = Ticket(t)
+    tickets.add(ticket)
+    return ticket
+
+
+# %%
+tickets = weakref.WeakSet()  # contains a ticket only as long as somebody else has it
+with torch.autograd.graph.saved_tensors_hooks(exchange, lambda ticket: ticket.t):
+    two = [loss_of(model, x[rows], y[rows]) for rows in quarters[:2]]
+print("after two forwards:", len(tickets))
+two[0].backward()
+print("after the backward of the first:", len(tickets))
+del two
+print("after the second graph is thrown away:", len(tickets))
+
+# %% [markdown]
+# A graph lets go of its tensors when `backward` has gone through it, and also when nobody needs it any more. So if the parts run in turn, forward and backward, only one graph has its tensors at a time. The most that such a step keeps is what its largest part keeps.
+#
+# **Predict.** A number in bfloat16 has half of the bytes. Does autograd then keep half as much?
+
+# %%
+for dtype in (torch.float32, torch.bfloat16):
+    with torch.autocast("cpu", dtype=dtype, enabled=dtype is not torch.float32):
+        batch = kept(model, x, y)
+        largest = max(kept(model, x[rows], y[rows]) for rows in quarters)
+    print(f"{dtype!s:15} whole {batch:4.1f} MiB, the largest quarter {largest:4.1f} MiB")
+
+# %% [markdown]
+# Inputs of products are kept in half of the bytes. But the residual stream, what LayerNorm reads, and the logarithms of the loss stay float32. Each weight that was cast is kept as well, in 16 bits. So here you save much less than half. Parts save more, and you can choose how many.
+#
+# In [the lab](../release/07_training/07_training.ipynb) you build both instruments, and measure your own step.
 
 # %% [markdown]
 # ## Overfit one batch first
@@ -1991,6 +2069,7 @@ choice(
 # - schedule the rate, clip gradients, accumulate parts of any size, and write a `GradScaler`;
 # - stop anywhere and go on, the same in every bit;
 # - write the whole loop, and prove by its curves that 16 bits and parts change only the rounding;
+# - measure what 16 bits and parts save on your machine, in time and in bytes;
 # - say what a real training script will do with settings that you have not seen;
 # - train a MiniGPT from nothing until it beats the trigram and the 5-gram, and read the logs of runs that went wrong.
 #

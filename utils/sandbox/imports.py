@@ -60,6 +60,7 @@ ON_DEMAND = {
         "torch.profiler._cupti_monitor",
         "torch.utils.serialization.config",  # imported by the first torch.save
         "utils.drivers.killing",
+        "utils.drivers.measuring",
         "utils.drivers.training",
     ),
     # Timers import torch's extension builder, which imports setuptools: a hundred modules.
