@@ -16,7 +16,9 @@ from hood.verdict import LINE, MAX_CALL
 
 MAX_LINES = 12  # lines before the call
 ARGUMENTS = "arguments"  # the name of a list of arguments that a call changes
-INSTANCE = "example"  # an instance's name in the lines to paste; no lab uses this name
+# Names of an instance and of a driver in the lines to paste. No lab uses these names, so a lab's
+# cells still work after the lines.
+INSTANCE, DRIVER = "example", "example_driver"
 
 
 class NoText(ConnectionLost):
@@ -94,10 +96,9 @@ class CallRecorder:
         if "driver" in request:
             place, _, function = request["driver"].partition(":")
             package, _, module = place.rpartition(".")
-            # "as driver", because the learner may have used the driver's own name
-            called = f"driver.{function}"
+            called = f"{DRIVER}.{function}"
             arrays = _imports((args, kwargs), grids=True)
-            before = [f"from {package} import {module} as driver", *arrays]
+            before = [f"from {package} import {module} as {DRIVER}", *arrays]
             words.insert(0, self._thing(request.get("name")))
         elif "name" in request:
             called = request["name"]
