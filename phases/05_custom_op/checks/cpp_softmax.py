@@ -148,7 +148,8 @@ def _(draw):
     x = draw.tensor((draw.integer(2, 4), columns), torch.float64)
     yield asked(numbers, x, "contiguous")
     x = draw.tensor((2, draw.integer(3, 6)), torch.float64)
-    yield asked(numbers, x + 1e9, "numbers near 1e9")
+    large = torch.tensor([[1e9], [-1e300]], dtype=torch.float64)
+    yield asked(numbers, x + large, "numbers near 1e9 and near -1e300")
 
     dtypes = (torch.float16, torch.bfloat16, torch.int64)
     shape = draw.shape(2)
