@@ -153,7 +153,7 @@ def _(draw):
     yield normed((2, 5), torch.float32, 1e-6, large=1e-3)
     yield normed((3, 1), torch.float32, eps())
     yield normed((2, 6), torch.float16, 1e-6, large=300.0)
-    yield normed((2, 6), torch.bfloat16, eps())
+    yield normed((2, 600), torch.bfloat16, eps(), large=1.0)
 
     def config(heads, kv_heads, wide, width=None, **more):
         found = {"hidden_size": width or heads * wide, "intermediate_size": draw.integer(5, 9)}
