@@ -184,13 +184,16 @@ def _(draw):
             f"{counted(heads, 'head')} of {wide} channels, {kv_heads} for keys and values, "
             f"{'an older config, ' if old else ''}base {base:g}"
         )
-        places = {"['output']": "the output of `LlamaBlock`"}
+        places = {
+            "['output']": "the output of `LlamaBlock`",
+            "['config']": "`LlamaBlock` changes the config that it gets.",
+        }
         return Case(part, play, of="LlamaBlock", shown=shown, places=places)
 
     usual = 10000.0
     yield asked(block, config(2, 2, 4), usual, draw.integer(4, 6))
     yield asked(block, config(3, 3, 2), usual, draw.integer(3, 5), torch.float64)
-    yield asked(block, config(1, 1, 6), usual, 4)
+    yield asked(block, config(1, 1, 6), usual, draw.integer(65, 70))
     yield asked(fewer, config(4, 2, 2), usual, 4)
     yield asked(fewer, config(6, draw.choice((2, 3)), 2), usual, draw.integer(3, 5), torch.float64)
     yield asked(fewer, config(3, 1, 4), usual, 5)
