@@ -225,16 +225,18 @@ def adapted(
     }
 
 
-@driver("packed", "scales", "values", "shape", "dtype")
+@driver("packed", "scales", "values", "shape")
 def packed(int4: Any, weight: Tensor, group: int) -> dict[str, Any]:
-    """Return what ``Int4.from_float(weight, group)`` stores, and its dequantized ``values``."""
+    """Return what ``Int4.from_float(weight, group)`` stores, and its dequantized ``values``.
+
+    ``shape`` has the sizes of the Int4, and its dtype as the last entry.
+    """
     made = int4.from_float(weight, group)
     return {
         "packed": made.packed,
         "scales": made.scales,
         "values": made.dequantize(),
-        "shape": tuple(made.shape),
-        "dtype": str(made.dtype),
+        "shape": (*made.shape, str(made.dtype)),
     }
 
 

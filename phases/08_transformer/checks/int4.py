@@ -82,8 +82,7 @@ class _Product(torch.autograd.Function):
 
 LARGE = "a tensor is alive that has a byte or more for each weight."
 PLACES = {
-    "['shape']": "the shape of the Int4",
-    "['dtype']": "the dtype of the Int4",
+    "['shape']": "the shape and the dtype of the Int4",
     "['packed']": "`packed`",
     "['scales']": "`scales`",
     "['values']": "the result of `dequantize()`",
@@ -130,7 +129,7 @@ def _(draw):
 
         def play(subject):
             came = subject.drive("adapters:packed", weight, group)
-            return {name: came[name] for name in ("shape", "dtype", "scales", "packed", "values")}
+            return {name: came[name] for name in ("shape", "scales", "packed", "values")}
 
         said = f"a matrix {(rows, columns)} in groups of {group}{shown}"
         return Case(codes, play, shown=said, places=PLACES)
