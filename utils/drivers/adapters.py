@@ -268,7 +268,8 @@ def multiplied(
     output = F.linear(x, made, bias=bias) if by_name and given else F.linear(x, made, *given)
     found = {"output": output.detach(), "gradients": [], "plain": type(output) is Tensor}
     if upstream is not None:
-        F.linear(x.detach(), int4.from_float(-2 * weight, group))  # another layer, before the backward
+        another = int4.from_float(-2 * weight, group)
+        F.linear(x.detach(), another)  # as the next layer of a model, before the backward
         output.backward(upstream)
         found["gradients"] = [one.grad for one in leaves]
     return found
