@@ -71,7 +71,13 @@ def new_lora(
     }
 
 
-@driver("outputs", "weights", "gradients", observed={"frozen": BASE_FROZEN, "leaf": BASE_FROZEN})
+@driver(
+    "outputs",
+    "weights",
+    "other",
+    "gradients",
+    observed={"frozen": BASE_FROZEN, "leaf": BASE_FROZEN},
+)
 def played_lora(
     functions: Functions,
     weight: Tensor,
@@ -83,21 +89,28 @@ def played_lora(
     steps: Sequence[str] = (),
     upstream: Tensor | None = None,
 ) -> dict[str, Any]:
-    """Write ``a`` and ``b`` into a LoRA layer, use it, and return what it does.
+    """Write all numbers into a LoRA layer, use it, and return what it does.
 
-    steps: ``"merge"`` and ``"unmerge"``, in the order in which they are called.
+    steps: the methods that are called, in this order: ``"merge"``, ``"unmerge"``, ``"eval"`` and
+        ``"train"``. The step ``"numbers"`` writes other numbers into A.
     upstream: the gradient of the output. If it is given, there is a backward before the steps.
 
     ``outputs`` has the output for x before the first step and after each step, and ``weights`` has
-    the weight of the base layer at these moments. ``gradients`` has the gradients of A, B and x.
+    the weight of the base layer at these moments. ``other`` is the output after all steps of a
+    second LoRA with the same numbers, which is never merged; without steps there is none.
+    ``gradients`` has the gradients of A, B and x.
     ``frozen`` says whether the base layer has no gradient, and ``leaf`` whether its weight has no
     graph after all steps.
     """
-    layer = _linear(weight, bias)
+    layer = _linear(weight.neg(), bias)  # as before a state dict is loaded
     made = functions["LoRA"](layer, len(a), alpha)
+    other = functions["LoRA"](_linear(weight, bias), len(a), alpha) if steps else None
     with torch.no_grad():
-        made.A.copy_(a)
-        made.B.copy_(b)
+        for one in {id(one): one for one in (layer, getattr(made, "base", layer))}.values():
+            one.weight.copy_(weight)
+        for one in (made, other) if other is not None else (made,):
+            one.A.copy_(a)
+            one.B.copy_(b)
     x = x.clone().requires_grad_(upstream is not None)
     weight = layer.weight.detach()  # the storage that a merge should change in place
     outputs, weights = [made(x)], [weight.clone()]
@@ -107,7 +120,11 @@ def played_lora(
         gradients = {"A": made.A.grad, "B": made.B.grad, "x": x.grad}
     frozen = all(one.grad is None for one in layer.parameters())
     for step in steps:
-        getattr(made, step)()
+        if step == "numbers":
+            with torch.no_grad():
+                made.A.mul_(-2)
+        else:
+            getattr(made, step)()
         outputs.append(made(x))
         weights.append(weight.clone())
     return {
@@ -115,6 +132,7 @@ def played_lora(
         "leaf": layer.weight.is_leaf,
         "outputs": [one.detach() for one in outputs],
         "weights": weights,
+        "other": None if other is None else other(x).detach(),
         "gradients": gradients,
     }
 
@@ -123,9 +141,10 @@ def played_lora(
 def adapter_alone(
     functions: Functions, weight: Tensor, bias: Tensor | None, a: Tensor, b: Tensor
 ) -> dict[str, Tensor]:
-    """Return ``adapter(model)`` of a model that is a LoRA, with these A and B."""
+    """Return ``adapter(model)`` of a frozen model that is a LoRA, with these A and B."""
     made = functions["LoRA"](_linear(weight, bias), len(a), 1)
     made.load_state_dict({"A": a, "B": b}, strict=False)
+    made.requires_grad_(False)
     return {name: one.detach() for name, one in functions["adapter"](made).items()}
 
 
@@ -185,8 +204,9 @@ def adapted(
     draw_into(model.parameters(), seed, 0.3)
     functions["adapt"](model, names, rank, alpha)
     kind: Any = functions["LoRA"]
-    for place, layer in enumerate(one for one in model.modules() if isinstance(one, kind)):
-        draw_into((layer.A, layer.B), seed + 1 + place, 0.3)
+    layers = {name: one for name, one in model.named_modules() if isinstance(one, kind)}
+    for place, name in enumerate(sorted(layers)):  # an answer may put its layers in another order
+        draw_into((layers[name].A, layers[name].B), seed + 1 + place, 0.3)
     before = {name: one.detach().clone() for name, one in model.named_parameters()}
     chosen = {name: one for name, one in model.named_parameters() if one.requires_grad}
     for _ in range(steps if chosen else 0):
@@ -201,20 +221,22 @@ def adapted(
         "adapter": {name: one.detach() for name, one in functions["adapter"](model).items()},
         "outputs": model(x).detach(),
         "trained": {name: one.numel() for name, one in chosen.items()},
-        "changed": [name for name, one in before.items() if not torch.equal(one, after[name])],
+        "changed": sorted(n for n, one in before.items() if not torch.equal(one, after[n])),
     }
 
 
-@driver("packed", "scales", "values", "shape", "dtype")
+@driver("packed", "scales", "values", "shape")
 def packed(int4: Any, weight: Tensor, group: int) -> dict[str, Any]:
-    """Return what ``Int4.from_float(weight, group)`` stores, and its dequantized ``values``."""
+    """Return what ``Int4.from_float(weight, group)`` stores, and its dequantized ``values``.
+
+    ``shape`` has the sizes of the Int4, and its dtype as the last entry.
+    """
     made = int4.from_float(weight, group)
     return {
         "packed": made.packed,
         "scales": made.scales,
         "values": made.dequantize(),
-        "shape": tuple(made.shape),
-        "dtype": str(made.dtype),
+        "shape": (*made.shape, str(made.dtype)),
     }
 
 
@@ -231,7 +253,7 @@ def multiplied(
 ) -> dict[str, Any]:
     """Return the ``output`` of ``F.linear`` with an Int4 in place of ``weight``.
 
-    by_name: whether the bias is passed as ``bias=``.
+    by_name: whether the bias is passed as ``bias=``, or left out if there is none.
     upstream: the gradient of the output. If it is given, the ``gradients`` of x and of the bias are
         returned, too.
 
@@ -242,9 +264,12 @@ def multiplied(
     for one in leaves:
         one.requires_grad_(upstream is not None)
     x, bias = leaves[0], leaves[-1] if bias is not None else None
-    output = F.linear(x, made, bias=bias) if by_name else F.linear(x, made, bias)
+    given = () if bias is None and by_name else (bias,)
+    output = F.linear(x, made, bias=bias) if by_name and given else F.linear(x, made, *given)
     found = {"output": output.detach(), "gradients": [], "plain": type(output) is Tensor}
     if upstream is not None:
+        another = int4.from_float(-2 * weight, group)
+        F.linear(x.detach(), another)  # as the next layer of a model, before the backward
         output.backward(upstream)
         found["gradients"] = [one.grad for one in leaves]
     return found
@@ -275,7 +300,8 @@ def reloaded(
     """Load the state dict of one MiniGPT in four bits into another, and return the logits.
 
     ``first`` are the logits of the first model, and ``loaded`` those of the other model after
-    ``load_state_dict``. Then the first model's codes are overwritten. ``after`` are the logits of
+    ``load_state_dict``. Then the first model's codes and scales are
+    overwritten. ``after`` are the logits of
     the other model after this. ``kind`` says whether all weights of linear layers are still Int4.
     """
     models = []
@@ -296,6 +322,7 @@ def reloaded(
         weights = [w for m in models for w in m.parameters() if isinstance(w, int4)]
         for weight in weights[: len(weights) // 2]:
             weight.packed.fill_(0x88)
+            weight.scales.fill_(3)
         after = other(tokens)
     linear = [one for model in models for one in model.modules() if isinstance(one, nn.Linear)]
     kind = len(weights) == len(linear)
@@ -305,7 +332,7 @@ def reloaded(
 # Operators on numbers, which an Int4 does not have.
 REFUSED: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "w + 1": lambda w, plain: w + 1,
-    "2 * w": lambda w, plain: 2 * w,
+    "w.exp()": lambda w, plain: w.exp(),
     "plain + w": lambda w, plain: plain + w,
     "torch.relu(w)": lambda w, plain: torch.relu(w),
     "w.sum()": lambda w, plain: w.sum(),

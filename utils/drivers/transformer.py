@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import functools
 import io
 import json
@@ -425,7 +426,7 @@ def llama_norm(
     return {"output": norm.to(x.dtype)(x).detach()}
 
 
-@driver("output")
+@driver("output", observed={"config": "that the config is not changed"})
 def llama_block(
     functions: Mapping[str, Callable],
     config: Mapping[str, Any],
@@ -433,10 +434,15 @@ def llama_block(
     x: Tensor,
     positions: Tensor,
 ) -> dict[str, Any]:
-    """Return the ``output`` of ``LlamaBlock(config)`` with these weights, in x's dtype."""
-    block = functions["LlamaBlock"](dict(config))
+    """Return the ``output`` of ``LlamaBlock(config)`` with these weights, in x's dtype.
+
+    ``config`` says whether the block left its config as it was.
+    """
+    given = copy.deepcopy(dict(config))
+    block = functions["LlamaBlock"](given)
     block.load_state_dict(dict(weights))
-    return {"output": block.to(x.dtype)(x, positions).detach()}
+    output = block.to(x.dtype)(x, positions).detach()
+    return {"output": output, "config": given == config}
 
 
 @driver(

@@ -82,8 +82,7 @@ class _Product(torch.autograd.Function):
 
 LARGE = "a tensor is alive that has a byte or more for each weight."
 PLACES = {
-    "['shape']": "the shape of the Int4",
-    "['dtype']": "the dtype of the Int4",
+    "['shape']": "the shape and the dtype of the Int4",
     "['packed']": "`packed`",
     "['scales']": "`scales`",
     "['values']": "the result of `dequantize()`",
@@ -95,7 +94,7 @@ PLACES = {
     "['kind']": "after `load_state_dict`, a weight is not an Int4.",
     "['first']": "the logits of a MiniGPT in four bits",
     "['loaded']": "the logits after `load_state_dict`",
-    "['after']": "the logits after `load_state_dict`, when the codes of the first model have changed",
+    "['after']": "the logits after `load_state_dict`, when the codes and scales of the first model have changed",
     "['alive'][0]": f"after `from_float`, {LARGE}",
     "['alive'][1]": f"after `F.linear` without gradients, {LARGE}",
     "['alive'][2]": f"after `F.linear` and before its backward, {LARGE}",
@@ -107,28 +106,30 @@ PLACES = {
 def _(draw):
     codes, product, model, alive = int4.parts
 
-    def matrix(rows, columns, group, empty=()):
+    def matrix(rows, columns, group, empty=(), size=1.0):
         """A matrix whose numbers are not nearly halfway between two codes.
 
-        `empty` has the numbers of the groups that are 0 in the first row.
+        `empty` has the numbers of the groups that are 0 in the first row, and `size` multiplies
+        all steps.
         """
         weight = torch.zeros(rows, columns)
         for row in range(rows):
             for number, start in enumerate(range(0, columns, group)):
                 width = min(group, columns - start)
-                step = draw.integer(1000, 99999) * 10.0 ** draw.integer(-7, -4)
+                step = draw.integer(1000, 99999) * 10.0 ** draw.integer(-7, -4) * size
                 some = [draw.integer(-6, 6) + draw.integer(-45, 45) / 100 for _ in range(width)]
                 some[draw.integer(0, width - 1)] = draw.choice((-7.0, 7.0))
                 zero = row == 0 and number in empty
                 weight[row, start : start + width] = torch.tensor(some) * (0 if zero else step)
         return weight
 
-    def stored(rows, columns, group, shown="", **how):
+    def stored(rows, columns, group, shown="", turned=False, **how):
         weight = matrix(rows, columns, group, **how)
+        weight = weight.T.contiguous().T if turned else weight
 
         def play(subject):
             came = subject.drive("adapters:packed", weight, group)
-            return {name: came[name] for name in ("shape", "dtype", "scales", "packed", "values")}
+            return {name: came[name] for name in ("shape", "scales", "packed", "values")}
 
         said = f"a matrix {(rows, columns)} in groups of {group}{shown}"
         return Case(codes, play, shown=said, places=PLACES)
@@ -136,9 +137,9 @@ def _(draw):
     a, b = draw.shape(2, low=2, high=4)
     yield stored(a, 2 * b, 2 * b)
     yield stored(a, 8, 4)
-    yield stored(b, 9, 3)
+    yield stored(b, 9, 3, ", stored column by column", turned=True)
     yield stored(a, 8, 3)
-    yield stored(a, 5, 2)
+    yield stored(a, 5, 2, " with very small numbers", size=1e-15)
     yield stored(b, 6, 1)
     yield stored(a, 4, 9)
     yield stored(1, 1, 1)
@@ -156,7 +157,10 @@ def _(draw):
             )
             return {name: came[name] for name in ("plain", "output", "gradients")}
 
-        how = "`bias=`" if by_name else "a bias" if biased else "no bias"
+        if by_name:
+            how = "`bias=`" if biased else "nothing for the bias"
+        else:
+            how = "a bias" if biased else "a bias of None"
         said = f"a weight {(rows, columns)} in groups of {group}, x {tuple(x.shape)}, {how}"
         return Case(
             product, play, shown=said + (", with gradients" if upstream else ""), places=PLACES
@@ -167,13 +171,13 @@ def _(draw):
     yield linear(b, 4, 4, 3)
     yield linear(b, 7, 3)
     yield linear(a, 6, 4, 2, biased=False)
-    yield linear(a, 6, 4, biased=False, upstream=False)
+    yield linear(a, 6, 4, biased=False, upstream=False, by_name=True)
     yield linear(b, 3, 2, 2, by_name=True)
     yield linear(a, 4, 2, 2, 2, 2)
     yield linear(a, 4, 2, 0, upstream=False)
 
-    def models(layers, group):
-        config = MiniGPTConfig(9, 4, 2, layers, draw.integer(5, 7), 6)
+    def models(layers, group, wide):
+        config = MiniGPTConfig(9, 4, 2, layers, wide, 6)
         tokens = torch.tensor([[draw.integer(0, 8) for _ in range(4)]])
         seeds = draw.integer(0, 10**6), draw.integer(10**6, 2 * 10**6)
 
@@ -184,8 +188,8 @@ def _(draw):
         said = f"a MiniGPT in groups of {group}, loaded into another one"
         return Case(model, play, shown=said, places=PLACES)
 
-    yield models(1, 2)
-    yield models(2, 3)
+    yield models(1, 2, draw.choice((5, 7)))
+    yield models(2, 3, draw.integer(5, 7))
     weight, group = matrix(a, 4, 2), 2
     for name in REFUSED:
         places = {

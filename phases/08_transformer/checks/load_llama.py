@@ -153,14 +153,14 @@ def _(draw):
     yield normed((2, 5), torch.float32, 1e-6, large=1e-3)
     yield normed((3, 1), torch.float32, eps())
     yield normed((2, 6), torch.float16, 1e-6, large=300.0)
-    yield normed((2, 6), torch.bfloat16, eps())
+    yield normed((2, 600), torch.bfloat16, eps(), large=1.0)
 
     def config(heads, kv_heads, wide, width=None, **more):
         found = {"hidden_size": width or heads * wide, "intermediate_size": draw.integer(5, 9)}
         found |= {"num_attention_heads": heads, "num_key_value_heads": kv_heads, "head_dim": wide}
-        return found | {"rms_norm_eps": 1e-5, **more}
+        return found | {"rms_norm_eps": 1e-6, **more}
 
-    def asked(part, some, base, length, dtype=torch.float32, old=False):
+    def asked(part, some, base, length, dtype=torch.float32, old=False, falling=False):
         rope = {"rope_theta": base}
         given = some | {"num_hidden_layers": 1, "vocab_size": 9, "hidden_act": "silu"}
         given |= {"attention_bias": False, "mlp_bias": False, "tie_word_embeddings": False}
@@ -174,6 +174,7 @@ def _(draw):
         x = draw.tensor((2, length, given["hidden_size"]), dtype)
         steps = [[draw.integer(1, 5) for _ in range(length)] for _ in range(2)]
         positions = torch.tensor(steps).cumsum(1)
+        positions = positions.flip(1) if falling else positions
 
         def play(subject):
             return subject.drive("transformer:llama_block", given, weights, x, positions)
@@ -183,14 +184,18 @@ def _(draw):
             f"`LlamaBlock`, x {tuple(x.shape)} in {str(dtype).removeprefix('torch.')}, "
             f"{counted(heads, 'head')} of {wide} channels, {kv_heads} for keys and values, "
             f"{'an older config, ' if old else ''}base {base:g}"
+            f"{', positions that become smaller' if falling else ''}"
         )
-        places = {"['output']": "the output of `LlamaBlock`"}
+        places = {
+            "['output']": "the output of `LlamaBlock`",
+            "['config']": "`LlamaBlock` changes the config that it gets.",
+        }
         return Case(part, play, of="LlamaBlock", shown=shown, places=places)
 
     usual = 10000.0
-    yield asked(block, config(2, 2, 4), usual, draw.integer(4, 6))
+    yield asked(block, config(2, 2, 4), usual, draw.integer(4, 6), falling=True)
     yield asked(block, config(3, 3, 2), usual, draw.integer(3, 5), torch.float64)
-    yield asked(block, config(1, 1, 6), usual, 4)
+    yield asked(block, config(1, 1, 6), usual, draw.integer(65, 70))
     yield asked(fewer, config(4, 2, 2), usual, 4)
     yield asked(fewer, config(6, draw.choice((2, 3)), 2), usual, draw.integer(3, 5), torch.float64)
     yield asked(fewer, config(3, 1, 4), usual, 5)

@@ -80,6 +80,17 @@ WHOLE_MODEL = {
 }
 
 
+def near(outputs):
+    """Whether a learner's outputs are tensors that differ only by rounding in float64."""
+    first = outputs[0]
+    return all(
+        isinstance(one, torch.Tensor)
+        and one.shape == first.shape
+        and bool(((one - first).abs() <= 1e-11 * (1 + first.abs())).all())
+        for one in outputs
+    )
+
+
 @lora.cases
 def _(draw):
     new, training, merging, whole = lora.parts
@@ -101,15 +112,29 @@ def _(draw):
 
         return Case(new, play, shown=words(ins, outs, biased, dtype, rank, batch), places=MADE)
 
-    def played(part, ins, outs, rank, alpha, *batch, steps=(), biased=True, dtype=torch.float32):
+    def played(
+        part,
+        ins,
+        outs,
+        rank,
+        alpha,
+        *batch,
+        steps=(),
+        biased=True,
+        dtype=torch.float32,
+        layout="contiguous",
+    ):
         weight, bias = layer(ins, outs, biased, dtype)
         a, b = draw.tensor((rank, ins), dtype), draw.tensor((outs, rank), dtype)
-        x = draw.tensor((*batch, ins), dtype)
+        x = draw.tensor((*batch, ins), dtype, layout)
         upstream = None if steps else draw.tensor((*batch, outs), dtype)
 
         def play(subject):
             given = (weight, bias, a, b, alpha, x, steps, upstream)
-            return subject.drive("adapters:played_lora", *given)
+            came = subject.drive("adapters:played_lora", *given)
+            if dtype == torch.float64 and steps:
+                came["same"] = near(came["outputs"])
+            return came
 
         shown = f"{words(ins, outs, biased, dtype, rank, batch)}, alpha {alpha}"
         places = {
@@ -120,13 +145,23 @@ def _(draw):
             "['gradients']['A']": "the gradient of A",
             "['gradients']['B']": "the gradient of B",
             "['gradients']['x']": "the gradient of x",
+            "['other']": "the output of a second LoRA with the same numbers, which is never merged",
+            "['same']": (
+                "In float64, `merge()` or `unmerge()` changes the output by more than rounding in "
+                "float64."
+            ),
         }
         for place in range(1, len(steps) + 1):
-            after = ", ".join(f"`{step}()`" for step in steps[:place])
+            after = ", ".join(
+                "new numbers in A" if step == "numbers" else f"`{step}()`"
+                for step in steps[:place]
+            )
             places[f"['outputs'][{place}]"] = f"the output after {after}"
             places[f"['weights'][{place}]"] = f"the weight of the given layer after {after}"
         if steps:
-            shown += f", then {', '.join(steps)}"
+            shown += f", then {', '.join(steps).replace('numbers', 'new numbers in A')}"
+        if layout != "contiguous":
+            shown += f", x {layout}"
         return Case(part, play, shown=shown, places=places)
 
     def adapted(shown, sizes, names, rank, x, targets):
@@ -149,19 +184,19 @@ def _(draw):
 
     for alpha in (draw.integer(3, 9), draw.integer(1, 7) / 8):
         yield played(training, ins, outs, 2, alpha, draw.integer(2, 4))
-    yield played(training, outs, ins, 1, draw.integer(2, 9), 2, 3)
+    yield played(training, outs, ins, 1, draw.integer(2, 9), 2, 3, layout="transposed")
     yield played(training, ins, outs, 3, draw.integer(1, 2))
     yield played(training, 2, 3, 4, 2, 1)
     yield played(training, ins, outs, 2, draw.integer(3, 9), 3, biased=False)
     yield played(training, 4, 4, 3, draw.integer(4, 9), 2, dtype=torch.float64)
 
     for steps in (
-        ("merge",),
+        ("merge", "eval"),
         ("merge", "merge"),
-        ("unmerge",),
+        ("eval", "unmerge"),
         ("merge", "unmerge"),
         ("merge", "unmerge", "unmerge"),
-        ("merge", "unmerge", "merge", "merge"),
+        ("merge", "unmerge", "numbers", "merge", "merge"),
     ):
         rank, alpha = draw.integer(2, 3), draw.integer(4, 9)
         yield played(merging, *draw.shape(2, low=2, high=5), rank, alpha, 2, steps=steps)
@@ -181,8 +216,8 @@ def _(draw):
     yield gpt(2, ["query", "value"], 2)
     yield gpt(1, ["up", "lm_head", "put"], 1)  # a part of a name is not a name
     yield gpt(1, ["key"], draw.integer(2, 3))
-    yield gpt(2, ["output", "down", "norm_1"], 2)
-    for names in (["up", "base"], ["0"]):
+    yield gpt(2, ["output", "down", "norm_1", "token_embedding"], 2)
+    for names in (["up", "base"], ["0"], ["down"]):
         ins, outs = draw.shape(2, low=2, high=4)
         given = draw.tensor((3, ins)), draw.tensor((3, outs))
         shown = "a model with an `up` of two layers, a `base`, and parameters A and B of its own"
@@ -193,6 +228,6 @@ def _(draw):
     yield Case(
         whole,
         lambda subject: subject.drive("adapters:adapter_alone", weight, bias, a, b),
-        shown="a LoRA as the whole model",
+        shown="a LoRA as the whole model, with no parameter that requires a gradient",
         places={"": "the dict of `adapter(model)`"},
     )
