@@ -1247,7 +1247,7 @@ for function, example in (
 #
 # - Of each of your three functions, `torch.export.export` must make a program for any number of
 #   rows from 2 on: the driver marks this size as `Dim.DYNAMIC`. The program must give what her
-#   function gives, to 1e-5, whatever the example contained.
+#   function gives, to 1e-5 and in the same dtype, whatever the example contained.
 # - `x` is a matrix of float32 or float64. `kept` has a bool for each row of `x`. `table` has the
 #   dtype of `x`, as many columns, and at least three rows. In `pooled`, rows that don't count may
 #   contain anything, infinity and NaN included. All other numbers are finite.
@@ -1258,7 +1258,8 @@ for function, example in (
 # - `export_minigpt(model)` must return the `ExportedProgram` of a MiniGPT in eval mode, of any sizes
 #   (`model.config` has them, and the context is at least 4). The program gets tokens of the shape
 #   (B, T) and returns the model's logits. B is any number from 2 on, and T is any number from 2 up
-#   to the context. You choose the example and the `dynamic_shapes`.
+#   to the context. You choose the example and the `dynamic_shapes`. If your example passes the
+#   tokens by name, the check does so, too.
 #
 # `exporting.exported(function, example, arguments, ...)` exports a function as the check does. It
 # returns the program's values for each list of arguments, the main sentence of torch's complaint,
@@ -1273,8 +1274,9 @@ for function, example in (
 # </details>
 # <details><summary>How does a program get its limit?</summary>
 #
-# From any condition on sizes that must be true for the program to go on. `MiniGPT.hidden` has such
-# a condition. So has every operation that takes only certain sizes.
+# From a simple comparison of two sizes that must be true for the program to go on, such as
+# `a <= b`. `MiniGPT.hidden` has such a comparison. So has every operation that takes only certain
+# sizes. But from the `min` or `max` of sizes, torch derives no range.
 # </details>
 
 # %% solution="exportable"
@@ -1311,9 +1313,11 @@ def export_minigpt(model: MiniGPT) -> torch.export.ExportedProgram:
 # %%
 x, kept = torch.tensor([[1.0, 4.0], [3.0, 0.0], [5.0, -1.0]]), torch.tensor([True, False, True])
 more, none = torch.arange(10.0).reshape(5, 2), torch.zeros(5, dtype=torch.bool)
-came = exporting.exported(pooled, [x, kept], [x, kept], [more, none])
+nan = torch.where(kept[:, None], x, torch.nan)
+came = exporting.exported(pooled, [x, kept], [x, kept], [more, none], [nan, kept])
 expect_equal("what torch says of pooled", came["complaint"], None)
-expect_close("pooled", came["values"], [eager_pooled(x, kept), eager_pooled(more, none)])
+means = [eager_pooled(x, kept), eager_pooled(more, none), eager_pooled(nan, kept)]
+expect_close("pooled, and with NaN in a row that doesn't count", came["values"], means)
 came = exporting.exported(running_mean, [x], [x], [more])
 expect_equal("what torch says of running_mean", came["complaint"], None)
 expect_close("running_mean", came["values"], [eager_running_mean(x), eager_running_mean(more)])

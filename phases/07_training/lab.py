@@ -1087,7 +1087,7 @@ verify("fit", fit)
 # %% [markdown]
 # ## 10 · A run that may be killed
 #
-# *Further, hard, 30 minutes, 5 points: one each for a run that is never killed, for a run that is
+# *Further, hard, 40 minutes, 5 points: one each for a run that is never killed, for a run that is
 # killed between two steps, for one that is killed within a step or while it writes, for steps that
 # are not done again, and for batches that are moved to the device. For the last two points, your
 # own process says how many steps and moves there were.*
@@ -1102,17 +1102,19 @@ verify("fit", fit)
 # Write the loop around the pieces: `keep_training(run, epochs, device, file)`, where `file` is a
 # `Path`. All its batches go through `run.step`.
 #
-# - **Training.** An epoch is one `for` over `run.loader`. Train for `epochs` epochs, 1 or more.
-#   Return a list with what each step returned, from the first step of the run on. The steps of
-#   earlier processes are in it, too.
+# - **Training.** An epoch is one `for` over `run.loader`, until the loader itself ends it. Train
+#   until the run has `epochs` epochs, 1 or more, with those of earlier processes. Return a list
+#   with what each step returned, from the first step of the run on. The steps of earlier processes
+#   are in it, too.
 # - **Writing.** After each step, write everything that is needed to go on into `file`, with
 #   `torch.save`. If the process is killed while it writes, the file of the step before must still
 #   be there, and whole.
 # - **Going on.** If `file` exists, an earlier process wrote it, and you go on with that process's
-#   run. Your own `run` is new and has another seed. Only if no step was done yet, it has the seed of
-#   the earlier process. In the end the list and the weights of `run.model` must be, bit for bit,
-#   those of a run that was never killed. A step that is in the file must not be done again. There
-#   may be no step left, and a later process may ask for more epochs than an earlier one.
+#   run. Your own `run` is new and has another seed. (If no step was done yet, it has the same seed,
+#   so you need no file before the first step.) In the end the list and the weights of `run.model`
+#   must be, bit for bit, those of a run that was never killed. A step that is in the file must not
+#   be done again. There may be no step left, and a later process may ask for more epochs than an
+#   earlier one, but never for fewer.
 # - **Moving.** Before a step, move its x and its targets to `device`, each of them once. Move
 #   nothing else: the model is on the device already, and batches that are only skipped need no
 #   device.
@@ -1211,8 +1213,8 @@ verify("keep_training", keep_training)
 #
 # `run` is a dict with settings of the script by their names, such as `run["batch_size"]`, and with
 # the values from the command line: no line has changed them yet. It has all settings on which the
-# answer depends, and sometimes more. Unless a question says something else, the run is new. If
-# there are several processes, `torchrun` has started them on one machine, and
+# answer can depend in any run, and sometimes more. Unless a question says something else, the run
+# is new. If there are several processes, `torchrun` has started them on one machine, and
 # `gradient_accumulation_steps` is a multiple of their number. If there is one process, it was
 # started without `torchrun`. No function may change a dict or a list that it gets.
 #
@@ -1224,23 +1226,23 @@ verify("keep_training", keep_training)
 #   continues from a checkpoint.
 # - `precision(run, processes)`, lines 82 to 112, 196 and 300: which dtype do the matrix products of
 #   the forward in line 300 return, and does the scaler do anything? Return a text, such as
-#   `"float32"`, and a bool. If the machine has no CUDA, there is one process, and its `"dtype"` is
-#   not `"float16"`.
-# - `gradient(run, scale, gradients)`, lines 292 to 311: with which gradient does the optimizer
-#   make its step? The model has a single parameter, and this is a single number. In process r and
+#   `"float32"`, and a bool. With several processes or with `"float16"`, the machine has CUDA, even
+#   if the device is `"cpu"`.
+# - `gradient(run, scale, gradients)`, lines 95 and 292 to 311: with which gradient does the
+#   optimizer make its step? The model has a single parameter, and this is a single number. In process r and
 #   micro step m, `gradients[r][m]` is the gradient of the loss that the model returns in line 300.
 #   `scale` is the scaler's scale. Nothing overflows. Return a float.
 # - `printed(run, iteration, losses)`, lines 292 to 327: which loss does the script print at the
 #   end of this iteration? In process r and micro step m, `losses[r][m]` is the loss that the model
 #   returns in line 300. Return a float, or `None` if no loss is printed there.
 # - `saved(run, losses)`, lines 134 to 135 and 263 to 286: what is in the file `ckpt.pt` at the
-#   end? `losses` are the validation losses of all evaluations of the run, in their order. Return
-#   the file's `iter_num` and its `best_val_loss`, or `None` if there is no file.
-# - `batches(run, processes, rank, iteration)`, lines 215 to 311: how many batches has the process
-#   with this rank got from `get_batch` when line 311 makes the step of this iteration?
-# - `resumed(old, new)`, lines 149 to 202 and 257 to 260: with which values does a resumed run
+#   end? `losses` are the validation losses of all evaluations of the run, in their order. Some may
+#   be NaN. Return the file's `iter_num` and its `best_val_loss`, or `None` if there is no file.
+# - `batches(run, processes, rank, iteration)`, lines 95 and 215 to 311: how many batches has the
+#   process with this rank got from `get_batch` when line 311 makes the step of this iteration?
+# - `resumed(old, new)`, lines 147 to 202 and 257 to 260: with which values does a resumed run
 #   train? It was started with the settings `old`. The checkpoint is resumed with the settings
-#   `new` on the command line. Return a dict with six entries: `"n_layer"`, `"dropout"`,
+#   `new` on the command line. Both dicts are like `run`. Return a dict with six entries: `"n_layer"`, `"dropout"`,
 #   `"batch_size"`, `"learning_rate"` (the schedule's largest rate), `"weight_decay"` (of matrices)
 #   and `"beta2"`.
 #
@@ -1360,6 +1362,7 @@ expect_close("clipped", clipped, 0.5, rtol=1e-5)
 expect_equal("not printed", printed({"log_interval": 5}, 4, numbers), None)
 run = {"eval_interval": 10, "always_save_checkpoint": False}
 expect_equal("the third of four evaluations", saved(run, [6.5, 4.0, 3.0, 3.5]), (20, 3.0))
+expect_equal("after a NaN", saved(run, [math.nan, 4.0, 5.0]), (10, 4.0))
 run = {"gradient_accumulation_steps": 4, "eval_interval": 10, "eval_iters": 5}
 expect_equal("batches of the second process", batches(run, 2, 1, 2), 7)
 expect_equal("and of the first", batches(run, 2, 0, 2), 17)

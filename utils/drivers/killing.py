@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import io
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -87,11 +88,14 @@ class Killed(BaseException):
 class _Process(Run):
     """A run that notes what its process does, and dies at a given moment."""
 
-    def __init__(self, settings: Settings, seed: int, kill: Kill | None, device: Any) -> None:
+    def __init__(
+        self, settings: Settings, seed: int, kill: Kill | None, device: Any, file: Path
+    ) -> None:
         super().__init__(**{**settings, "seed": seed})
+        self.file, self.before = file, None
         self.kill, self.device, self.dead = kill, device, False
         self.ended = 0  # how many steps ended
-        self.happened = {"batch": 0, "step": 0, "update": 0, "file": 0}
+        self.happened = {"batch": 0, "step": 0, "update": 0, "file": 0, "place": 0}
         self.there: list[tuple[bool, bool]] = []
         self.optimizer.register_step_post_hook(lambda *_: self.happens("update"))
         self.collate, self.loader.collate_fn = self.loader.collate_fn, self.batch
@@ -103,8 +107,11 @@ class _Process(Run):
 
     def happens(self, event: str) -> None:
         """Count an event, and die if it kills, or if the process is dead already."""
+        if self.kill == ("place", self.happened["file"]) and not self.dead:
+            self.tear()
+            event = "place"
         self.happened[event] += 1
-        if self.dead or self.kill == (event, self.happened[event]):
+        if self.dead or event == "place" or self.kill == (event, self.happened[event]):
             self.dead = True
             raise Killed(event)
 
@@ -120,22 +127,44 @@ class _Process(Run):
         self.ended += 1
         return did
 
+    def place(self) -> int | None:
+        """Return what the file system calls the place of the file's bytes."""
+        return self.file.stat().st_ino if self.file.exists() else None
+
+    def tear(self) -> None:
+        """Leave half of the file if its new bytes were written over the old ones."""
+        if self.before is not None and self.place() == self.before:
+            whole = self.file.read_bytes()
+            self.file.write_bytes(whole[: len(whole) // 2])
+
     @contextmanager
-    def saving(self) -> Iterator[None]:
-        """While the context is open, ``torch.save`` may die after half of the file."""
+    def saving(self, train: Callable) -> Iterator[None]:
+        """While the context is open, ``torch.save`` may die after half of the file.
+
+        The names for ``torch.save`` beside `train`, as ``from torch import save`` makes them, are
+        watched, too.
+        """
         save = torch.save
 
-        def watched(thing: Any, to: Any, *more: Any, **settings: Any) -> None:
+        # the names are those of torch.save
+        def watched(obj: Any, f: Any, *more: Any, **settings: Any) -> None:
             if not self.dead and self.kill != ("file", self.happened["file"] + 1):
-                save(thing, to, *more, **settings)
+                self.before = self.place()
+                save(obj, f, *more, **settings)
             elif not self.dead:
                 whole = io.BytesIO()
-                save(thing, whole, *more, **settings)
+                save(obj, whole, *more, **settings)
                 half = whole.getvalue()[: len(whole.getvalue()) // 2]
-                to.write(half) if hasattr(to, "write") else Path(to).write_bytes(half)
+                f.write(half) if hasattr(f, "write") else Path(f).write_bytes(half)
             self.happens("file")
 
-        with mock.patch.object(torch, "save", watched):
+        around = getattr(inspect.unwrap(train), "__globals__", {})
+        names = [name for name, thing in around.items() if thing is save]
+        with ExitStack() as patched:
+            patched.enter_context(mock.patch.object(torch, "save", watched))
+            for name in names:
+                around[name] = watched
+                patched.callback(around.__setitem__, name, save)
             yield
 
 
@@ -194,7 +223,9 @@ def killed(
         event, and a number n. The process dies at its nth event of this kind. ``("batch", 3)``:
         when the loader makes its third batch. ``("step", 3)``: when the third step begins.
         ``("update", 3)``: within a step, when the optimizer has changed the weights for the third
-        time. ``("file", 3)``: when ``torch.save`` has written half of its third file. A process
+        time. ``("file", 3)``: when ``torch.save`` has written half of its third file.
+        ``("place", 3)``: when what ``torch.save`` wrote as its third file is put in the place of
+        the second. If it is written over the bytes of the second, half of it is left. A process
         without a kill ends by itself. The last process must have no kill.
     fake: whether the device is a fake. It is torch's meta device, and the driver keeps the data
         that is moved there. Otherwise the device is the CPU.
@@ -217,9 +248,9 @@ def killed(
             kept.parent.mkdir()
             device = _Device() if fake else None
             seed = settings["seed"] + (number if safe else 0)
-            process = _Process(settings, seed, kill, device)
+            process = _Process(settings, seed, kill, device, file)
             try:
-                with process.saving(), device or nullcontext():
+                with process.saving(train), device or nullcontext():
                     log = train(process, epochs, FAKE if fake else torch.device("cpu"), file)
             except Killed:
                 pass

@@ -62,6 +62,7 @@ WHEN = {
     "step": "when its step {} begins",
     "update": "within a step, when the weights change for the {}. time",
     "file": "when half of its file {} is written",
+    "place": "while its file {} is put in the place of the file before",
 }
 KEYS = ("losses", "loss"), ("rates", "rate"), ("scales", "scale")
 
@@ -151,7 +152,8 @@ def _(draw):
 
     yield asked(within, [(2, ("update", draw.integer(1, 3))), (2, None)])
     yield asked(within, [(2, ("file", 1)), (2, None)])
-    yield asked(within, [(2, ("file", first)), (2, None)])
+    # files that are copied over the old one are whole at every other moment
+    yield asked(within, [(2, ("place", first)), (2, None)])
     yield asked(within, [(2, ("file", batches + 1)), (2, ("file", 1)), (2, None)])
     yield asked(within, [(2, ("file", 2 * batches)), (2, None)])
 

@@ -166,7 +166,7 @@ def _(draw):
         for device in ("cpu", "mps"):
             yield precision(device, dtype, 2)
             yield precision(device, dtype, draw.integer(3, 16))
-            if dtype != "float16":
+            if (device, dtype) != ("mps", "float16"):  # no machine has both
                 yield precision(device, dtype)
 
     def mean_of(many):
@@ -257,10 +257,10 @@ def _(draw):
             "beta2": [one / 1000 for one in draw.sample(range(900, 999), 2)],
         }
         old, new = ({name: sorted(pair)[larger ^ at] for name, pair in pairs.items()} for at in (0, 1))
-        old |= {"init_from": "scratch", "n_head": draw.integer(1, 8)}
-        new |= {"init_from": "resume", "n_head": draw.integer(1, 8)}
+        old |= {"init_from": "scratch", "n_head": draw.integer(1, 8), "decay_lr": True}
+        new |= {"init_from": "resume", "n_head": draw.integer(1, 8), "decay_lr": larger > 0}
         places = {f"['{name}']": f"`{name}`" for name in KEPT}
         return Case("resumed", lambda subject: subject["resumed"](old, new), of="resumed", shown=shown, places=places)
 
-    yield resumed("larger numbers on the command line", 0)
+    yield resumed("larger numbers on the command line, `decay_lr` is False", 0)
     yield resumed("smaller numbers on the command line", 1)

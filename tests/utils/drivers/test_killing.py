@@ -94,3 +94,35 @@ def test_the_fake_device_counts_moves_of_any_form_and_keeps_the_data():
     assert came["moves"] == [3]
     assert came["there"] == [(True, True), (True, False)]
     assert came["log"][0] == killed((1, None))["log"][0]
+
+
+def test_a_copy_over_the_old_file_may_be_left_half():
+    def copies(run, epochs, device, file):
+        if file.exists():
+            torch.load(file)
+        for batch in run.loader:
+            run.step(*batch)
+            torch.save(obj=run.model.state_dict(), f=file.with_suffix(".new"))
+            file.write_bytes(file.with_suffix(".new").read_bytes())
+
+    killed((1, ("place", 1)), (1, None), train=copies)
+    with pytest.raises(RuntimeError):
+        killed((1, ("place", 2)), (1, None), train=copies)
+    assert killed((2, ("place", 4)), (2, None))["done"] == [4, 2]
+
+
+def test_an_imported_save_is_watched():
+    place = {"torch": torch}
+    exec(
+        "from torch import save\n"
+        "def in_place(run, epochs, device, file):\n"
+        "    if file.exists():\n"
+        "        torch.load(file)\n"
+        "    for batch in run.loader:\n"
+        "        run.step(*batch)\n"
+        "        save(run.model.state_dict(), file)\n",
+        place,
+    )
+    with pytest.raises(RuntimeError):
+        killed((1, ("file", 2)), (1, None), train=place["in_place"])
+    assert place["save"] is torch.save
