@@ -1391,7 +1391,12 @@ for name, parts in saved_parts.items():
     print(f"{name:15} first difference:", f"step {wrong[0]}" if wrong else "none in 80 steps")
 
 # %%
-loss_curves({name: runs[name] for name in ("never stopped", "optimizer, too")}, step=100)
+# the first 30 steps after the file
+begin = {
+    name: {step: loss for step, loss in runs[name].items() if step <= 110}
+    for name in ("never stopped", "optimizer, too")
+}
+loss_curves(begin, step=100)
 
 # %% [markdown]
 # With the optimizer there is no jump, and this is where most people stop. But from step 81 on it is another run: it gets its very first batches once more, and dropout drops other channels. (nanoGPT does just that.) With the generator's state restored, too, the run is the same in every bit, as the last printed line says.
