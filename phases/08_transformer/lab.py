@@ -1544,7 +1544,9 @@ print(f"trained: {few:,} numbers beside {sum(p.numel() for p in small.parameters
 unseen, wanted = (lines[:300] for lines in driver.sentences(*evaluation_lines(), 18))
 for name, rows in (("new", imperfect_lines(unseen)), ("old", ~imperfect_lines(unseen))):
     logits = small(unseen[rows]).detach().flatten(0, 1)
-    print(f"{name}: perplexity {F.cross_entropy(logits, wanted[rows].flatten()).exp():.2f}")
+    perplexity = float(F.cross_entropy(logits, wanted[rows].flatten()).exp())
+    print(f"{name}: perplexity {perplexity:.2f}")
+    expect_equal("below 4", perplexity < 4, True)
 
 # %% test="LoRA" points=4
 # Graded
