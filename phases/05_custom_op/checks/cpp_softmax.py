@@ -130,6 +130,7 @@ def _(draw):
     alike = cut(draw.tensor((1, columns))).expand(rows, columns)
     yield asked(tensors, alike, "one row, expanded")
     yield asked(tensors, draw.tensor((draw.integer(2, 7), 1)), "one column")
+    yield asked(tensors, draw.tensor((1, 1, 1100)), "one long row")
     for shape in (0, draw.integer(1, 7)), (draw.integer(2, 5), 0, draw.integer(2, 5)):
         yield asked(tensors, draw.tensor(shape), "no rows")
 
