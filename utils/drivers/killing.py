@@ -92,7 +92,8 @@ class _Process(Run):
         self, settings: Settings, seed: int, kill: Kill | None, device: Any, file: Path
     ) -> None:
         super().__init__(**{**settings, "seed": seed})
-        self.file, self.before = file, None
+        self.file = file
+        self.before: int | None = None  # the file's place when the last save began
         self.kill, self.device, self.dead = kill, device, False
         self.ended = 0  # how many steps ended
         self.happened = {"batch": 0, "step": 0, "update": 0, "file": 0, "place": 0}

@@ -101,7 +101,8 @@ def _(draw):
         yield asked(lse, rising(drawn(2, 1, 8, 2), 3.0), causal, 2, ", scores that rise from key to key")
         yield asked(lse, rising(drawn(1, 1, 6, 2), 60.0), causal, 3, ", scores far apart")
         yield asked(lse, rising(drawn(1, 1, 6, 2), -60.0), causal, 3, ", scores far apart")
-        yield asked(lse, drawn(1, 1, 1, 2), causal, 2, ", one word")
+        q, k, v = drawn(1, 1, 1, 2)  # the score is below 0, so a second key of 0 would show
+        yield asked(lse, (q.abs(), -k.abs(), v), causal, 2, ", one word")
 
     def counted(part, T, D, block, causal, look, says):
         tensors = drawn(1, 1, T, D)
