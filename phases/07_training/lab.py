@@ -1524,7 +1524,8 @@ expect_equal("a graph that is thrown away", came["bytes"], batch + 4 * row)
 # %%
 # your own machine: a step of MiniGPT, in two precisions and in one or four parts
 model = MiniGPT()
-x, wanted = (lines[:64] for lines in driver.sentences(*training_lines(), columns=18))
+# clone, so that they are not views of the whole corpus
+x, wanted = (lines[:64].clone() for lines in driver.sentences(*training_lines(), columns=18))
 
 
 def training_step(dtype, parts):

@@ -22,8 +22,9 @@ class Machine:
         so on. After the last factor, it is 1.
     disturbed: calls that another program makes slower. An entry has the function's name, the number
         of the call, and the additional seconds. Calls are counted from 0, after the warm-up calls.
-    returns: for each function, after how many seconds a call returns. The work goes into the queue
-        of a device. Without this entry, there is no device, and a call returns when it is done.
+    returns: for each function, after how many seconds a call returns, whatever the factor. That
+        should be less than the call takes. The work goes into the queue of a device. Without this
+        entry, there is no device, and a call returns when it is done.
     queued: how many seconds of work are in the device's queue at the beginning.
     now: what the clock says at the beginning.
     """
@@ -103,11 +104,13 @@ def kept(
         the hidden layer with one head. ``"head"`` makes another head on the same hidden layer, and
         ``"drop head"`` throws this head away. ``"backward"`` goes through the graph, and ``"drop"``
         throws the graph away without a backward. ``"retain"`` is a backward after which the graph
-        is still needed.
+        is still needed. ``"pick"`` makes a head of another kind: with a part of the second weight,
+        an index, a factor that needs a gradient, and a detached part of a new tensor.
     flat: whether the weights are views of one storage, one after the other. The storage has another
         number before them.
 
-    ``bytes`` is what the function returned. A second call of the step raises an error.
+    At first, the gradients of the weights have ones. ``bytes`` is what the function returned, and
+    ``gradients`` are the gradients afterwards. A second call of the step raises an error.
     """
     parts = x.split(list(rows))
     own = [weight.clone() for weight in weights]
@@ -116,6 +119,8 @@ def kept(
         pieces = numbers[1:].split([weight.numel() for weight in own])
         own = [piece.view(w.shape) for piece, w in zip(pieces, own, strict=True)]
     first, second = (weight.requires_grad_() for weight in own)
+    for weight in (first, second):
+        weight.grad = torch.ones_like(weight)
     hidden: dict[int, Tensor] = {}
     losses: dict[int, list[Tensor]] = {}
     calls: list[str] = []
@@ -124,11 +129,19 @@ def kept(
         y = hidden[part] @ second.T
         losses[part].append((y[:, 1:] * y[:, :-1]).sum())
 
+    def pick(part: int) -> None:
+        y = (hidden[part] @ second[1:].T)[:, torch.tensor([1, 0])]
+        numbers = torch.arange(3.0 * len(y), dtype=y.dtype).view(len(y), 3)[:, 1:].detach()
+        factor = torch.ones(2, dtype=y.dtype, requires_grad=True)
+        losses[part].append((y * factor * numbers).exp().sum())
+
     def act(what: str, part: int) -> None:
         if what == "forward":
             hidden[part], losses[part] = torch.tanh(parts[part] @ first), []
         if what in ("forward", "head"):
             head(part)
+        elif what == "pick":
+            pick(part)
         elif what == "drop head":
             losses[part].pop()
         elif what in ("backward", "retain"):

@@ -149,6 +149,21 @@ def _(draw):
     # the first pairs are disturbed, so that fewer pairs are not enough
     yield changing(2, 5, [("before", 0), ("before", 1)], rising=True)
     yield changing(1, 7, [("after", 0), ("after", 1), ("after", 2)], rising=True)
+    # a disturbed pair that is still the fastest; two disturbed pairs that have the same ratio
+    pace, small = [1.1, 1.3, 0.2, 2.3, 1.7], [("before", 2, 0.1), ("before", 1, 0.4)]
+    yield timed(
+        speed,
+        0,
+        5,
+        "another program disturbs the second and the third pair",
+        factors=pace,
+        disturbed=small,
+    )
+    alike, shown = (
+        [("before", 0, 0.7), ("before", 1, 0.7)],
+        "another program disturbs the first two pairs",
+    )
+    yield timed(speed, 0, 5, shown, now=0.3, disturbed=alike)
     yield queued(0, 1, draw.integer(20, 50))
     yield queued(2, 1, 0)
     yield queued(draw.integer(1, 3), 2, draw.integer(20, 50))
@@ -196,6 +211,8 @@ def _(draw):
         [n, 2], _acts("forward 0, forward 1"), "the weights are views of one storage", flat=True
     )
     yield kept([1, n], _acts("forward 1, backward 1"), "only the second part is used")
+    other = _acts("forward 0, forward 1, drop 0, pick 1")
+    yield kept([2, n], other, "a head with an index, and with a tensor that is not in the list")
     yield kept([n, 2], (), "the step does nothing")
 
 
