@@ -217,7 +217,7 @@ def test_a_learner_whom_canvas_calls_late_gets_the_instructors_time(tmp_path, la
     assert "1 of 3 submissions has no time" in done.stderr
     wrong = nbgrader(course, *words[:3], "--CarefulCollector.late_as=soon")
     assert wrong.returncode == 1
-    assert "late_as is 'soon': expected a time after the due date" in wrong.stderr
+    assert "late_as is 'soon': expected how long after the due date" in wrong.stderr
     assert "Traceback" not in wrong.stderr
 
 
