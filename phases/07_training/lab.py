@@ -8,7 +8,7 @@
 # # Lab 07: Training
 #
 # Twelve exercises and one question, 55 points, about three hours without the *further* exercises 5,
-# 6, 7, 10, 11 and 12, which take two and a half hours more. A class may leave those out, or count
+# 6, 7, 10, 11 and 12, which take three hours more. A class may leave those out, or count
 # them as a bonus. Otherwise all points count. The lab follows
 # [lesson 07](../../notebooks/07_training.ipynb). You build the parts of a training run one by one:
 # windows, a loader, the loop, two optimizers, a schedule, accumulation, a loss scaler, a checkpoint.
@@ -1391,7 +1391,7 @@ verify("read_script", tokens=tokens, steps=steps, precision=precision, gradient=
 # %% [markdown]
 # ## 12 · What do 16 bits save here?
 #
-# *Further, medium, 25 minutes, 4 points: one each for slow first calls, for a busy machine whose
+# *Further, medium, 35 minutes, 4 points: one each for slow first calls, for a busy machine whose
 # speed changes, for a device with a queue, and for the bytes that a step keeps.*
 # From the lesson: [A stopwatch and a meter](../../notebooks/07_training.ipynb#cell-id=a-stopwatch-and-a-meter).
 #
